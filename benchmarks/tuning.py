@@ -46,7 +46,7 @@ def search(X: np.ndarray, y: np.ndarray, n_jobs: int) -> tuple[float, float, int
         file = Path(folder) / "rows.sqlite"
         began, cpu = time.perf_counter(), sum(os.times()[:2])
         TreeSearchCV(
-            MargotClassifier(eps=1e-3, time_limit=60, gap=0.05), paper_grid("margot"), cv=paper_folds(), n_jobs=n_jobs,
+            MargotClassifier(band=1e-3, time_limit=60, gap=0.05), paper_grid("margot"), cv=paper_folds(), n_jobs=n_jobs,
             resume=file, refit=False,
         ).fit(X, y)  # fmt: skip
         wall, cpu = time.perf_counter() - began, sum(os.times()[:2]) - cpu

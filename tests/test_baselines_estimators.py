@@ -274,7 +274,7 @@ def test_oct_h_starts_from_oct_1_and_is_never_worse():
         (OCTHClassifier(alpha=np.nan), "alpha must be a finite number >= 0, got nan"),
         (OCTHClassifier(mu=np.inf), "mu must be a finite number > 0, got inf"),
         (MMSVMOCTClassifier(c1=1e400), "c1 must be a positive finite number, got inf"),
-        (MMSVMOCTClassifier(eps=-1), "eps must be a positive finite number, got -1"),
+        (MMSVMOCTClassifier(band=-1), "band must be a positive finite number, got -1"),
         (OCT1Classifier(gap=-0.1), "'gap' parameter"),
         (OCT1Classifier(n_jobs=0), "'n_jobs' parameter"),
         (OCT1Classifier(min_samples_leaf=1.5), "'min_samples_leaf' parameter of OCT1Classifier must be a whole number"),

@@ -92,7 +92,7 @@ def test_bad_weights(weight, message):
         (MargotClassifier(depth=0), "depth must be a whole number from 1 to 10, got 0"),
         (MargotClassifier(depth=12), "depth must be a whole number from 1 to 10, got 12"),
         (MargotClassifier(depth="two"), "depth must be a whole number from 1 to 10, got 'two'"),
-        (MargotClassifier(eps=0), "eps must be a positive finite number, got 0"),
+        (MargotClassifier(band=0), "band must be a positive finite number, got 0"),
         (MargotClassifier(max_weight=0), "max_weight must be a positive finite number, got 0"),
         (MargotClassifier(engine="cplexx"), "unknown engine 'cplexx'; there are: auto, .*scip"),
         (MargotClassifier(engine=None), "'engine' parameter of MargotClassifier must be the name of an engine"),

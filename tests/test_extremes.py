@@ -36,7 +36,7 @@ def certified(problem, **limits):
 def test_a_band_wider_than_the_margin_is_proved_optimal(eps):
     """A sample sent left along its label lies beyond its margin there: once left out of the bound by C (eps - 1)."""
     X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 1, 1, 0])
-    certificate = MargotClassifier(depth=2, C=(1, 1000), eps=eps, scale=None).fit(X, y).certificate_
+    certificate = MargotClassifier(depth=2, C=(1, 1000), band=eps, scale=None).fit(X, y).certificate_
     one = replace(
         base(np.random.default_rng(0), depth=2, n=1, m=4), X=X, y=2.0 * y - 1, C=[1.0, 1000.0, 1000.0], eps=eps
     )

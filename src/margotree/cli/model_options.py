@@ -8,6 +8,7 @@ from typing import Any
 
 from margotree.cli import options
 from margotree.cli.exit_codes import USAGE, CommandError
+from margotree.notices import print_once
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Model:
     description: str
 
 
-_MARGIN_OPTIONS = frozenset({"C", "eps", "no_scale", "max_weight", "node_limit", "round", "proba"})
+_MARGIN_OPTIONS = frozenset({"C", "band", "no_scale", "max_weight", "node_limit", "round", "proba"})
 
 MODELS = {
     "margot": Model("MargotClassifier", _MARGIN_OPTIONS | {"engine", "gap", "scheduler"}, "splits use all features"),
@@ -39,7 +40,7 @@ MODELS = {
     "oct1": Model("OCT1Classifier", frozenset({"engine", "gap", "alpha", "min_leaf"}), "one feature per split"),
     "octh": Model("OCTHClassifier", frozenset({"engine", "gap", "alpha", "min_leaf", "mu", "no_scale"}), "OCT-H"),
     "mmsvm": Model(
-        "MMSVMOCTClassifier", frozenset({"engine", "gap", "c1", "c2", "c3", "eps", "no_scale"}), "MM-SVM-OCT"
+        "MMSVMOCTClassifier", frozenset({"engine", "gap", "c1", "c2", "c3", "band", "no_scale"}), "MM-SVM-OCT"
     ),
 }
 
@@ -87,9 +88,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="class probabilities: from margins, class shares of leaves shrunk towards those above, or plain (margin)",
     )
     group.add_argument(
-        "--eps", type=_band, metavar="X",
+        "--band", type=_band, metavar="X",
         help="width of the empty band beside upper splits, or auto: narrower for more rows (auto; mmsvm 0.001)",
     )  # fmt: skip
+    group.add_argument("--eps", action=_FormerName, type=_band, dest="band", help=argparse.SUPPRESS)
     group.add_argument("--max-weight", type=float, metavar="X", help="largest allowed weight |w| in scaled units")
     group.add_argument(
         "--min-leaf",
@@ -262,7 +264,7 @@ _NOT_WITH_CV = frozenset({"node_limit", "max_weight", "scheduler"})
 
 #: Options of some models, and the parameters that they set.
 _PARAMETERS = {
-    "C": "C", "budget": "budget", "alpha": "alpha", "eps": "eps", "max_weight": "max_weight", "engine": "engine",
+    "C": "C", "budget": "budget", "alpha": "alpha", "band": "band", "max_weight": "max_weight", "engine": "engine",
     "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
     "round": "round", "proba": "proba",
@@ -289,6 +291,14 @@ def _class_weight(text: str | None, classes: list[Any]) -> dict[Any, float] | st
             f"--class-weight must be balanced, or LABEL=FACTOR[,LABEL=FACTOR...] with the labels {known}; got {text!r}",
             USAGE,
         ) from None
+
+
+class _FormerName(argparse.Action):
+    """A deprecated option: sets the value of its new name and prints a note."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        print_once(f"{option} is deprecated and removed in 0.3; use --{self.dest}")
+        setattr(namespace, self.dest, values)
 
 
 def _band(text: str) -> float | str:

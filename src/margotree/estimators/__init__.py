@@ -6,7 +6,7 @@ classifiers with their parameters), ``regressors`` and ``base`` (``fit``, and wh
 
 - ``margin``: problem, initial tree and engines of margin optimal trees; ``classifiers``: what classes need.
 - ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates.
-- ``automatic_band``: ``eps="auto"``; ``initial_tree``: the parameter ``start``.
+- ``automatic_band``: the parameter ``band``; ``initial_tree``: the parameter ``start``.
 - ``fit_warnings``: the warnings of a fit.
 - ``missing_values``: a pipeline that fills missing values; ``proof_checks``: check a proof of a fitted tree.
 """

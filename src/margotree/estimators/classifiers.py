@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from margotree.estimators.automatic_band import resolve_eps
+from margotree.estimators.automatic_band import resolve_band
 from margotree.estimators.base import TreeEstimator
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
@@ -148,7 +148,7 @@ class MarginTreeClassifier(TreeClassifier, MarginTreeEstimator[ClassSamples, Tre
     def _problem(self, samples: ClassSamples, scaling: Scaling) -> Problem:
         terms, multiclass = self._terms(), len(samples.classes) > 2
         data = coded_samples(samples, scaling) if multiclass else signed_samples(samples, scaling)
-        terms["eps"] = resolve_eps(terms["eps"], len(data["y"]))
+        terms["eps"] = resolve_band(terms["eps"], len(data["y"]))
         if not multiclass:
             return Problem.make(**data, **terms)
         if terms.pop("max_weight", None) is not None:

@@ -21,6 +21,7 @@ from margotree.engines.local_search.search import Effort
 from margotree.engines.local_search_engine import Alternating
 from margotree.engines.registry import train
 from margotree.engines.run_control import Listener
+from margotree.estimators.automatic_band import DEPRECATED, band_of
 from margotree.estimators.classifiers import MarginTreeClassifier
 from margotree.estimators.cv_settings import Setting, neighbour_paths, settings
 from margotree.estimators.fit_warnings import (
@@ -101,7 +102,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         1: a line per fold; 2: also a line per fit.
     round : None, "auto", "points" or int, default "auto"
         Short numbers of the final tree, as in :class:`~margotree.MargotClassifier`.  Fits on folds are not rounded.
-    eps, scale, class_weight, proba, gap
+    band, scale, class_weight, proba, gap, eps
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
@@ -140,7 +141,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         *,
         cv: Any = 5,
         scoring: Any = None,
-        eps: float | str = "auto",
+        band: float | str = "auto",
         scale: str | None = "minmax",
         class_weight: Any = None,
         proba: str = "margin",
@@ -151,6 +152,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         random_state: Any = 0,
         verbose: int = 0,
         round: Any = "auto",
+        eps: Any = DEPRECATED,
     ) -> None:
         self.depths = depths
         self.Cs = Cs
@@ -158,7 +160,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.alphas = alphas
         self.cv = cv
         self.scoring = scoring
-        self.eps = eps
+        self.band = band
         self.scale = scale
         self.class_weight = class_weight
         self.proba = proba
@@ -169,6 +171,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.round = round
+        self.eps = eps
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MargotClassifierCV:
         """Choose a setting by cross-validation and train it on all samples.
@@ -306,7 +309,7 @@ class MargotClassifierCV(MarginTreeClassifier):
 
     def _model(self, cls: type[MargotClassifier], params: Mapping[str, Any], seed: int) -> MargotClassifier:
         return cls(
-            **params, eps=self.eps, scale=self.scale, class_weight=self.class_weight, proba=self.proba,
+            **params, band=band_of(self), scale=self.scale, class_weight=self.class_weight, proba=self.proba,
             random_state=seed, time_limit=None,
         )  # fmt: skip
 

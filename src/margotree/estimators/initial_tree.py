@@ -21,7 +21,7 @@ def read_start(start: Any, problem: TrainingProblem, convert: Conversion) -> Spl
     splits = splits_of_start(start, problem, convert)
     if not problem.evaluate(splits).feasible:
         raise ValueError(
-            "start is not a feasible tree on these data: a sample lies in the band of width eps beside an upper split, "
+            "start is not a feasible tree on these data: a sample lies in the band beside an upper split, "
             "or a node uses more features or larger weights than allowed; leave start at its default instead"
         )
     return splits

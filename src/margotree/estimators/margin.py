@@ -7,6 +7,7 @@ from typing import Any
 
 from margotree.engines import Limits, solve
 from margotree.engines.run_control import Listener, RunControl
+from margotree.estimators.automatic_band import band_of
 from margotree.estimators.base import AnySamples, AnyTree, TreeEstimator
 from margotree.estimators.fit_warnings import UnwrittenProofWarning
 from margotree.estimators.initial_tree import read_start
@@ -22,8 +23,9 @@ class MarginTreeEstimator(TreeEstimator[AnySamples, AnyTree]):
 
     def _terms(self) -> dict[str, Any]:
         """The parameters of the training problem."""
-        names = ("depth", "C", "eps", "budget", "alpha", "max_weight")
-        return {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        names = ("depth", "C", "budget", "alpha", "max_weight")
+        terms = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+        return terms | {"eps": band_of(self)}
 
     def _start(self) -> Any:
         return getattr(self, "start", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from margotree.estimators.automatic_band import DEPRECATED
 from margotree.estimators.classifiers import MarginTreeClassifier
 from margotree.estimators.parameters import with_defaults
 
@@ -28,7 +29,7 @@ class MargotClassifier(MarginTreeClassifier):
     alpha : number, list or None, default None
         With ``alpha`` a split may use features beyond its budget, and each of them adds ``alpha`` to the objective:
         soft feature selection (SFS-MARGOT).  One number, one per level (root first), or one per node.
-    eps : float or "auto", default "auto"
+    band : float or "auto", default "auto"
         Width of the band at each upper split, in which no training sample may lie.  "auto" is ``1 / n**2`` for ``n``
         different samples, at most 1e-3 (the width in the paper) and at least 1e-7; the certificate states the number.
     scale : "minmax" or None, default "minmax"
@@ -72,6 +73,8 @@ class MargotClassifier(MarginTreeClassifier):
         labels of training samples change, otherwise more; features and splits that none of these labels depends on are
         left out.  "points": the same with whole numbers as weights.  A number: at most this many digits of a weight.
         None: the trained tree as it is.  The certificate states what rounding cost.
+    eps : float or "auto"
+        Deprecated name of ``band``, removed in 0.3.
 
     Attributes
     ----------
@@ -92,7 +95,7 @@ class MargotClassifier(MarginTreeClassifier):
         budget: Any = None,
         alpha: Any = None,
         *,
-        eps: float | str = "auto",
+        band: float | str = "auto",
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
@@ -108,12 +111,13 @@ class MargotClassifier(MarginTreeClassifier):
         proof: Any = None,
         scheduler: str | None = None,
         round: Any = None,
+        eps: Any = DEPRECATED,
     ) -> None:
         self.depth = depth
         self.C = C
         self.budget = budget
         self.alpha = alpha
-        self.eps = eps
+        self.band = band
         self.scale = scale
         self.max_weight = max_weight
         self.class_weight = class_weight
@@ -129,6 +133,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.proof = proof
         self.scheduler = scheduler
         self.round = round
+        self.eps = eps
 
 
 class HFSMargotClassifier(MargotClassifier):
@@ -159,7 +164,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         budget: Any = None,
         alpha: Any = None,
         *,
-        eps: float | str = "auto",
+        band: float | str = "auto",
         scale: str | None = "minmax",
         max_weight: float | None = None,
         class_weight: Any = None,
@@ -170,12 +175,13 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         random_state: Any = 0,
         verbose: int = 0,
         round: Any = None,
+        eps: Any = DEPRECATED,
     ) -> None:
         self.depth = depth
         self.C = C
         self.budget = budget
         self.alpha = alpha
-        self.eps = eps
+        self.band = band
         self.scale = scale
         self.max_weight = max_weight
         self.class_weight = class_weight
@@ -186,6 +192,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         self.random_state = random_state
         self.verbose = verbose
         self.round = round
+        self.eps = eps
 
     def _engine(self) -> str:
         return "local_svm"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from margotree.estimators.automatic_band import resolve_eps
+from margotree.estimators.automatic_band import resolve_band
 from margotree.estimators.fit_warnings import CutOffWarning, cut_off_warning
 from margotree.estimators.initial_tree import number_splits
 from margotree.estimators.input_data import FloatArray, Samples, merge_duplicates, numeric_targets, used_rows
@@ -60,7 +60,7 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         terms = self._terms()
         depth = terms["depth"] = check_depth(terms["depth"])
         terms["C"] = _penalties(terms["C"], depth)
-        terms["eps"] = resolve_eps(terms["eps"], len(y))
+        terms["eps"] = resolve_band(terms["eps"], len(y))
         terms["budget"] = _budgets(terms["budget"], self.leaf_budget, depth, X.shape[1], soft=self.alpha is not None)
         return Problem.make(X, y, weight=weight, task=Regression(_epsilon(self.epsilon)), **terms)
 
@@ -123,7 +123,7 @@ class MargotRegressor(MarginTreeRegressor):
         Errors up to this size have no loss, in units of the spread of the targets (see above).
     loss : {"epsilon_insensitive"}, default "epsilon_insensitive"
         The loss at leaves.
-    eps : float or "auto", default "auto"
+    band : float or "auto", default "auto"
         Width of the band at each split, in which no training sample may lie, as for classifiers.
     scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose, proof, scheduler
         As in :class:`~margotree.MargotClassifier`.
@@ -150,7 +150,7 @@ class MargotRegressor(MarginTreeRegressor):
         leaf_budget: Any = None,
         epsilon: float = 0.0,
         loss: str = "epsilon_insensitive",
-        eps: float | str = "auto",
+        band: float | str = "auto",
         scale: str | None = "minmax",
         engine: str = "auto",
         time_limit: float | None = 60,
@@ -170,7 +170,7 @@ class MargotRegressor(MarginTreeRegressor):
         self.leaf_budget = leaf_budget
         self.epsilon = epsilon
         self.loss = loss
-        self.eps = eps
+        self.band = band
         self.scale = scale
         self.engine = engine
         self.time_limit = time_limit
@@ -214,7 +214,7 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         leaf_budget: Any = None,
         epsilon: float = 0.0,
         loss: str = "epsilon_insensitive",
-        eps: float | str = "auto",
+        band: float | str = "auto",
         scale: str | None = "minmax",
         time_limit: float | None = 60,
         node_limit: int | None = None,
@@ -229,7 +229,7 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         self.leaf_budget = leaf_budget
         self.epsilon = epsilon
         self.loss = loss
-        self.eps = eps
+        self.band = band
         self.scale = scale
         self.time_limit = time_limit
         self.node_limit = node_limit

@@ -298,7 +298,7 @@ class Certificate:
         if not math.isnan(self.start_objective):
             lines.append(f"start heuristic: {self.start_objective:.6g}")
         if not math.isnan(self.eps):
-            lines.append(f"band beside upper splits: eps {self.eps:g}")
+            lines.append(f"band beside upper splits: {self.eps:g}")
         if self.units:
             lines.append(f"units: {self.units}")
         if self.rounded:

@@ -83,11 +83,11 @@ class Verified:
         return rows + [(f"value of node [{t}]", "", f"{value:.9g}") for t, value in enumerate(values)]
 
     def _band(self) -> list[tuple[str, str, str]]:
-        """Return the row about eps; none for problems without a band."""
+        """Return the row about the band; none for problems without a band."""
         if self.eps is None:
             return []
         claimed = "" if math.isnan(self.certificate.eps) else f"{self.certificate.eps:g}"
-        return [("band beside upper splits, eps", claimed, f"{self.eps:g}")]
+        return [("band beside upper splits", claimed, f"{self.eps:g}")]
 
 
 def verify_tree(tree: SplitTree, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
@@ -102,7 +102,9 @@ def verify_tree(tree: SplitTree, X: ArrayLike, y: ArrayLike, sample_weight: Arra
     if labels.size and not np.array_equal(labels.ravel(), tree.leaf_outcome):
         raise VerificationError("a leaf predicts another class than the heaviest of the samples in it")
     if not (math.isnan(tree.certificate.eps) or tree.certificate.eps == problem.eps):
-        raise VerificationError(f"the certificate is about eps {tree.certificate.eps!r}, the tree has {problem.eps!r}")
+        raise VerificationError(
+            f"the certificate is about a band of {tree.certificate.eps!r}, the tree has {problem.eps!r}"
+        )
     return Verified(found, tree.certificate, problem.eps if isinstance(problem, Problem) else None)
 
 

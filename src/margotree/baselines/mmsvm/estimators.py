@@ -8,9 +8,11 @@ from margotree.baselines.base import BaselineClassifier
 from margotree.baselines.mmsvm.problem import MmSvmProblem
 from margotree.baselines.mmsvm.start import best_polished_tree
 from margotree.engines import RunControl
+from margotree.estimators.automatic_band import DEPRECATED, band_of
 from margotree.estimators.classifiers import FloatArray, signed_samples
 from margotree.estimators.input_data import ClassSamples
 from margotree.problem import Splits
+from margotree.problem.problem import positive_number
 from margotree.tree import Scaling
 
 
@@ -32,7 +34,7 @@ class MMSVMOCTClassifier(BaselineClassifier):
         Penalty of a split.
     c2 : float or None, default None
         Penalty of relabelling a sample at a node; None allows no relabelling, as in the MARGOT paper.
-    eps : float, default 1e-3
+    band : float, default 1e-3
         Width of the band at each upper split in which no training sample may lie.
     scale : "minmax" or None, default "minmax"
         Train on features scaled to [0, 1]; splits are shown in the units of ``X`` in both cases.
@@ -41,6 +43,8 @@ class MMSVMOCTClassifier(BaselineClassifier):
         ``"copt"``.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
         The first tree.
+    eps : float
+        Deprecated name of ``band``, removed in 0.3.
     """
 
     def __init__(
@@ -50,7 +54,7 @@ class MMSVMOCTClassifier(BaselineClassifier):
         c3: float = 0.01,
         *,
         c2: float | None = None,
-        eps: float = 1e-3,
+        band: float = 1e-3,
         scale: str | None = "minmax",
         class_weight: Any = None,
         engine: str = "auto",
@@ -60,11 +64,13 @@ class MMSVMOCTClassifier(BaselineClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        eps: Any = DEPRECATED,
     ) -> None:
         self.depth = depth
         self.c1 = c1
         self.c3 = c3
         self.c2 = c2
+        self.band = band
         self.eps = eps
         self.scale = scale
         self.class_weight = class_weight
@@ -84,7 +90,8 @@ class MMSVMOCTClassifier(BaselineClassifier):
         return self._tree().decision_function(self._checked(X))
 
     def _problem(self, samples: ClassSamples, scaling: Scaling) -> MmSvmProblem:
-        terms = {name: getattr(self, name) for name in ("depth", "c1", "c2", "c3", "eps")}
+        terms: dict[str, Any] = {name: getattr(self, name) for name in ("depth", "c1", "c2", "c3")}
+        terms["eps"] = positive_number("band", band_of(self))
         return MmSvmProblem.make(**signed_samples(samples, scaling), **terms)
 
     def _tree_with_routing(self, problem: MmSvmProblem, splits: Splits, control: RunControl) -> Splits | None:

@@ -49,7 +49,7 @@ def _search(spec: SearchSpec, options: SearchOptions, name: str, model: str) -> 
     limit = spec.fit_time_limit if options.time_limit is None else min(spec.fit_time_limit, options.time_limit)
     more: dict[str, Any] = {} if model == "oct_1" else {"scale": None}
     if model in MODELS_WITH_EPS:
-        more["eps"] = PAPER_EPS
+        more["band"] = PAPER_EPS
     search = TreeSearchCV(
         make_model(model, depth=2, time_limit=float(limit), **more),
         grid(model, split.X_train.shape[1], options.reduced),

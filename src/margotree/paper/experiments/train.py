@@ -34,7 +34,7 @@ def settings(case: Case) -> dict[str, Any]:
     if case.model != "oct_1":  # OCT-1 has no parameter scale: it uses the order of the values only
         params["scale"] = None
     if case.model in MODELS_WITH_EPS:
-        params["eps"] = PAPER_EPS
+        params["band"] = PAPER_EPS
     if not case.start:
         params["start"] = None
     return {**params, **{name: list(v) if isinstance(v, tuple) else v for name, v in case.params}}

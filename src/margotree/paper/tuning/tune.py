@@ -56,7 +56,7 @@ def tune(
     name : str
         The name of the data in that file.
     **params
-        Further parameters of the model; ``eps`` is 1e-3 by default, as in the paper.
+        Further parameters of the model; ``band`` is 1e-3 by default, as in the paper.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def tune(
     if rule not in RULES:
         raise ValueError(f"rule is one of {', '.join(RULES)}, got {rule!r}")
     if model in _MODELS_WITH_EPS:
-        params.setdefault("eps", PAPER_EPS)
+        params.setdefault("band", PAPER_EPS)
     estimator = make_model(model, depth=depth, time_limit=fit_time_limit, **params)
     search = TreeSearchCV(
         estimator,

@@ -27,7 +27,7 @@ from margotree.problem import Splits
 from margotree.progress import Progress
 from margotree.proof.check import Proved
 from margotree.solution import Certificate, Solution, Stopped
-from margotree.tree import HyperplaneTree, Scaling
+from margotree.tree import Attributions, HyperplaneTree, Scaling
 from margotree.tree.verification import Verified
 
 #: The search has at least this share of the time limit, however long reading the data takes.
@@ -184,6 +184,46 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
     def decision_path(self, X: Any) -> csr_matrix:
         """Sparse 0/1 matrix (samples, nodes and leaves) of the nodes and the leaf on each sample's path."""
         return csr_matrix(self._tree().decision_path(self._checked(X)))
+
+    def get_depth(self) -> int:
+        """The number of splits on the longest path, without those that change no training sample's prediction."""
+        shape = self._tree().outline()
+        return shape.levels(shape.root)
+
+    def get_n_leaves(self) -> int:
+        """The number of leaves, where splits that change no training sample's prediction do not count."""
+        return len(self._tree().outline().leaves)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights of the splits (nodes, features) in the units of ``X``.
+
+        A sample goes right at node ``t`` where ``coef_[t] @ x + intercept_[t] >= 0``, up to rounding errors.
+        """
+        tree = self._tree()
+        return np.array([tree.split(t).weights for t in range(tree.n_nodes)]).reshape(tree.n_nodes, tree.n_features)
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """The constants of the splits (nodes,) in the units of ``X``; see ``coef_``."""
+        tree = self._tree()
+        return np.array([-tree.split(t).threshold for t in range(tree.n_nodes)])
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """The importance of each feature; see :meth:`margotree.tree.HyperplaneTree.feature_importances`.
+
+        Like those of scikit-learn's trees they are about the training samples; for other samples there is
+        ``sklearn.inspection.permutation_importance``.
+        """
+        return self._tree().feature_importances()
+
+    def attributions(self, X: Any) -> Attributions:
+        """What each feature contributes to each prediction; see :meth:`margotree.tree.HyperplaneTree.attributions`.
+
+        ``base + values.sum(axis=1)`` is ``predict_proba(X)`` of a classifier and ``predict(X)`` of a regressor.
+        """
+        return self._tree().attributions(self._checked(X))
 
     @property
     def selected_features_(self) -> NDArray[np.int64]:

@@ -11,7 +11,8 @@
 - ``probabilities``: the rules of ``predict_proba``
 - ``outline``: the nodes and leaves that texts and plots show
 - ``text``: rules as text
-- ``decision_path``: the path of one sample, as a table
+- ``decision_path``, ``sentences``: the path of one sample, as a table and as sentences
+- ``contributions``: what features contribute to predictions, and their importance
 - ``sample_paths``: the paths of many samples with labels, for plots and report pages
 - ``verification``: objective and feasibility recomputed from the training data
 - ``file``, ``schema``, ``labels``: saved trees as JSON, the checks of their entries, and class labels in JSON
@@ -22,6 +23,7 @@ from os import PathLike
 
 from margotree.tree import file
 from margotree.tree.base import SELECTED, HyperplaneTree
+from margotree.tree.contributions import Attributions
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.file import TreeFileError
 from margotree.tree.protocol import Split
@@ -42,6 +44,7 @@ def load(path: str | PathLike[str]) -> Tree | RegressionTree:
 
 __all__ = [
     "SELECTED",
+    "Attributions",
     "HyperplaneTree",
     "Path",
     "RegressionTree",

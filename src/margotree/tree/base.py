@@ -17,6 +17,7 @@ from margotree.problem import Splits, TrainingProblem, check_depth, tie, topolog
 from margotree.solution import Certificate
 from margotree.table.frames import non_numeric_columns, non_numeric_message
 from margotree.tree import file, text, verification
+from margotree.tree.contributions import Attributions
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.decision_values import Rows
 from margotree.tree.outline import Outline, labels_below, outline
@@ -210,6 +211,38 @@ class HyperplaneTree(ABC):
         In trees of numbers the rows of the splits are followed by those of the formulas of the leaves.
         """
         return np.abs(self.hyperplanes.w) >= threshold
+
+    def feature_importances(self) -> FloatArray:
+        """Return the importance of each feature; they sum to 1, or are all 0 if no split changes a prediction.
+
+        Each split that :meth:`outline` shows counts with the amount by which it reduces the Gini impurity of the
+        training samples, as in CART. The features of a split share this amount in proportion to their absolute weights
+        in scaled units. In trees of numbers the amount is the reduction of the variance of the predictions, and the
+        formulas of the leaves count with the variance of each of their terms.
+        """
+        found = self._importances()
+        total = found.sum()
+        return found / total if total > 0 else found
+
+    @abstractmethod
+    def _importances(self) -> FloatArray:
+        """Return the amounts of :meth:`feature_importances`, in any unit."""
+
+    def attributions(self, X: ArrayLike) -> Attributions:
+        """Return what each feature contributes to the prediction for each sample; contributions add up exactly.
+
+        A prediction starts at the class shares of all training samples. Every split on the path changes the shares to
+        those of the child; the features of the split share this change in proportion to their absolute weights times
+        the distance of the sample from the middle of the training range. What the margin adds to the shares of the leaf
+        (:meth:`Tree.predict_proba`) belongs in the same way to the last split on the path. In trees of numbers, the
+        formula of the leaf adds its weights times the distances of the sample from the middle of the range.
+        """
+        given = self.given(X)
+        return self._attributions(given, self.decision_path(given))
+
+    @abstractmethod
+    def _attributions(self, given: FloatArray, passes: NDArray[np.bool_]) -> Attributions:
+        """Return the contributions for samples in the units of the user, whose paths are given."""
 
     @property
     def numbers_to_read(self) -> int:

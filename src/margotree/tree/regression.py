@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Splits, TrainingProblem, check_depth, topology
 from margotree.problem.blocks import row_blocks
-from margotree.tree import file, formulas, text, verification
+from margotree.tree import contributions, file, formulas, text, verification
 from margotree.tree.base import SELECTED, HyperplaneTree, frozen
+from margotree.tree.contributions import Attributions
 from margotree.tree.decision_values import Rows
 from margotree.tree.scaling import FloatArray, TargetScaling
 
@@ -187,6 +188,32 @@ class RegressionTree(HyperplaneTree):
 
     def __repr__(self) -> str:
         return f"<RegressionTree of depth {self.depth} on {self.n_features} features, target {self.target_name!r}>"
+
+    def _importances(self) -> FloatArray:
+        shape, weight = self.outline(), self.counts[:, 0]
+        gains = contributions.variance_gains(self._values_in_the_middle()[:, 0], weight, shape.nodes)
+        # The variance of a term w x is w^2 / 12 if x is evenly distributed over its range, 1 in scaled units.
+        terms = (weight[self.n_nodes :, None] * (self.target.scale * self.models.w) ** 2 / 12).sum(axis=0)
+        found: FloatArray = contributions.importances(self.splits.w, gains) + terms
+        return found
+
+    def _values_in_the_middle(self) -> FloatArray:
+        """Return the values of nodes and leaves: means of the formulas at the middle of the range of every feature."""
+        h = self.models.w.sum(axis=1) * contributions.MIDDLE + self.models.b
+        values = np.clip(self.target.restore(h), self.limits[:, 0], self.limits[:, 1])
+        return contributions.node_means(values[:, None], self.counts[:, 0])
+
+    def _attributions(self, given: FloatArray, passes: NDArray[np.bool_]) -> Attributions:
+        scaled, means = self.scaled(given), self._values_in_the_middle()
+        values = contributions.path_contributions(self.splits.w, passes, means, scaled)[:, :, 0]
+        terms = self.target.scale * self.models.w[np.argmax(passes[:, self.n_nodes :], axis=1)]
+        terms = terms * (scaled - contributions.MIDDLE)
+        # The limits of a leaf shorten all terms of its formula in proportion.
+        base = float(means[0, 0])
+        rest = self.predict(given) - base - values.sum(axis=1) - terms.sum(axis=1)
+        return Attributions(
+            base=np.float64(base), values=values + terms + contributions.shares_of(np.abs(terms)) * rest[:, None]
+        )
 
     # -- internal -----------------------------------------------------------------------------------------------
 

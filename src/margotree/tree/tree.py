@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, TrainingProblem, check_depth
 from margotree.problem.blocks import row_blocks
-from margotree.tree import file, labels, rounding, text, verification
+from margotree.tree import contributions, file, labels, rounding, text, verification
 from margotree.tree.base import HyperplaneTree, frozen
+from margotree.tree.contributions import Attributions
 from margotree.tree.decision_values import Rows
 from margotree.tree.outline import labels_below
 from margotree.tree.probabilities import LeafShares, Probabilities, SharesOfLeaves
@@ -290,6 +291,21 @@ class Tree(HyperplaneTree):
 
     def _class_at(self, leaf: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.leaf_class[leaf - self.n_nodes]
+
+    def _importances(self) -> FloatArray:
+        return contributions.importances(self.splits.w, contributions.gini_gains(self.counts, self.outline().nodes))
+
+    def _attributions(self, given: FloatArray, passes: NDArray[np.bool_]) -> Attributions:
+        scaled, w = self.scaled(given), self.splits.w
+        shares = contributions.node_means(self.leaf_shares(), self.counts.sum(axis=1))
+        values = contributions.path_contributions(w, passes, shares, scaled)
+        rest = self.predict_proba(given) - shares[0] - values.sum(axis=1)
+        splits = [t for t in range(self.n_nodes) if w[t].any() and passes[:, t].any()]
+        if not splits:  # all samples have the same probabilities
+            return Attributions(base=shares[0] + rest.mean(axis=0), values=values)
+        last = np.max(np.where(passes[:, splits], splits, 0), axis=1)
+        split = contributions.shares_of(contributions.weighted_distances(w[last], scaled))
+        return Attributions(base=shares[0], values=values + split[:, :, None] * rest[:, None, :])
 
     def leaf_shares(self) -> FloatArray:
         """Return the class shares of the training samples in each leaf, one row per leaf from left to right."""

@@ -21,7 +21,7 @@ class Attributions:
 
     Attributes
     ----------
-    base : array (classes,) or float
+    base : array (classes,), or array () for numbers
         The class shares of the training samples; for numbers the mean over the training samples of the formula of their
         leaf, at the middle of the range of every feature.
     values : array (samples, features, classes) or (samples, features)
@@ -56,7 +56,7 @@ def path_contributions(
     array (samples, features, outputs)
     """
     found = np.zeros((*scaled.shape, node_values.shape[1]))
-    for t in np.flatnonzero(w.any(axis=1)):
+    for t in np.flatnonzero(w.any(axis=1)).tolist():
         for child in (topology.left(t), topology.right(t)):
             here = np.flatnonzero(passes[:, t] & passes[:, child])
             change = node_values[child] - node_values[t]

@@ -212,7 +212,7 @@ class RegressionTree(HyperplaneTree):
         base = float(means[0, 0])
         rest = self.predict(given) - base - values.sum(axis=1) - terms.sum(axis=1)
         return Attributions(
-            base=np.float64(base), values=values + terms + contributions.shares_of(np.abs(terms)) * rest[:, None]
+            base=np.asarray(base), values=values + terms + contributions.shares_of(np.abs(terms)) * rest[:, None]
         )
 
     # -- internal -----------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from grown import grown
-from margotree import plots
+from margotree import MargotRegressor, plots
 from margotree.model_selection.frontier import make_frontier
 from margotree.plots import figures, plot_features, plot_frontier, plot_node, plot_plane, plot_progress, plot_tree
 from margotree.plots.geometry import box_polygon, clip, segment
@@ -484,6 +484,7 @@ def test_colours_of_classes_differ():
 def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setattr(figures, "find_spec", lambda name: None)
     tree, X, y = grown(2, 2)
+    number = MargotRegressor(depth=1, node_limit=1).fit(X, X[:, 0])
     calls = [
         lambda: plot_tree(tree),
         lambda: plot_plane(tree, X, y),
@@ -492,6 +493,9 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         lambda: plot_progress([{"elapsed": 1.0}]),
         lambda: plot_frontier(make_frontier([{"C": 1}], [0.9], [0.01], [3], [5], chosen=0)),
         lambda: plots.plot_calibration(tree, X, y),
+        lambda: plots.plot_effect(tree, X, 0),
+        lambda: plots.plot_predictions(number, X, X[:, 0]),
+        lambda: plots.plot_residuals(number, X, X[:, 0]),
     ]
     assert len(calls) == len(plots.__all__)
     for call in calls:

@@ -50,6 +50,9 @@ lazy_registry.provide(
     {
         "plot_tree": "margotree.plots",
         "plot_calibration": "margotree.plots",
+        "plot_effect": "margotree.plots",
+        "plot_predictions": "margotree.plots",
+        "plot_residuals": "margotree.plots",
         "tree_html": "margotree.plots.notebook_html",
         "write_page": "margotree.page",
         "leaves_by_row": "margotree.engines.compiled_routing",

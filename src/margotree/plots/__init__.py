@@ -5,6 +5,7 @@
 - ``node``: :func:`plot_node`, the samples at one split
 - ``features``: :func:`plot_features`, the features that splits, trees or methods use
 - ``calibration``: :func:`plot_calibration`, how reliable the probabilities are
+- ``predictions``: :func:`plot_predictions`, :func:`plot_residuals` of numbers, and :func:`plot_effect` of a feature
 - ``search_progress``: :func:`plot_progress`, objective and bound over time
 - ``frontier``: :func:`plot_frontier`, score against the size of the trees, for the settings of a cross-validation
 - ``notebook_html``: the representation of a tree in notebooks
@@ -17,15 +18,19 @@ from margotree.plots.features import plot_features
 from margotree.plots.frontier import plot_frontier
 from margotree.plots.node import plot_node
 from margotree.plots.plane import plot_plane
+from margotree.plots.predictions import plot_effect, plot_predictions, plot_residuals
 from margotree.plots.search_progress import plot_progress
 from margotree.plots.tree import plot_tree
 
 __all__ = [
     "plot_calibration",
+    "plot_effect",
     "plot_features",
     "plot_frontier",
     "plot_node",
     "plot_plane",
+    "plot_predictions",
     "plot_progress",
+    "plot_residuals",
     "plot_tree",
 ]

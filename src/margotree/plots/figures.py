@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from margotree.tree import Tree
 
 #: Colours of text, of explanations, of lines and of the background.
 TEXT_COLOUR, MUTED, LINE_COLOUR, BACKGROUND = "#1f2933", "#5b6770", "#c3cad0", "#ffffff"
@@ -51,11 +50,11 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def tree_of(model: Any) -> Tree:
+def tree_of(model: Any) -> Any:
     """Return the tree itself, or the tree of a fitted estimator."""
     tree = getattr(model, "tree_", model)
     if not hasattr(tree, "splits"):
-        raise TypeError(f"a Tree or a fitted tree classifier is needed, got {type(model).__name__}; call fit first")
+        raise TypeError(f"a tree or a fitted tree estimator is needed, got {type(model).__name__}; call fit first")
     return tree
 
 

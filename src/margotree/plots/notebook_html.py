@@ -9,17 +9,17 @@ from importlib.util import find_spec
 
 from margotree.plots.figures import figure_of
 from margotree.plots.tree import plot_tree
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree
 
 
-def tree_html(tree: Tree) -> str:
+def tree_html(tree: HyperplaneTree) -> str:
     """Return the plot of the tree, or its rules without matplotlib, and the statement of its certificate."""
     plot = _plot(tree) if find_spec("matplotlib") is not None else f"<pre>{escape(tree.export_text())}</pre>"
     proof = "" if tree.certificate is None else f"<p>Proved: {escape(tree.certificate.statement)}.</p>"
     return f"<div>{plot}{proof}</div>"
 
 
-def _plot(tree: Tree) -> str:
+def _plot(tree: HyperplaneTree) -> str:
     """Return the plot as an image element; the figure is closed, so that notebooks do not show it twice."""
     from matplotlib import pyplot as plt
 

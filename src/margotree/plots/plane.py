@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from margotree.plots.figures import TEXT_COLOUR, given_or_new_axes, legend_above, style_axes, tree_of
+from margotree.plots.figures import FONT_SIZE, MUTED, TEXT_COLOUR, given_or_new_axes, legend_above, style_axes, tree_of
 from margotree.plots.geometry import box_polygon, clip, segment
 from margotree.plots.palette import class_colour, tint
-from margotree.plots.samples import draw_samples, draw_support_vectors
+from margotree.plots.samples import draw_samples, draw_support_vectors, marker_area
 from margotree.plots.text_fitting import one_line
 from margotree.problem import topology
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, RegressionTree, Tree
 from margotree.tree.outline import outline
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
@@ -22,7 +22,7 @@ from margotree.tree.scaling import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SIZE, _PADDING = 6.0, 0.06
+_SIZE, _PADDING, _GRID = 6.0, 0.06, 250
 
 
 def plot_plane(
@@ -38,7 +38,8 @@ def plot_plane(
 ) -> Axes:
     """Plot a tree that uses at most two features in the plane of these features, in the units of the user.
 
-    The colour of a region is the predicted class. Solid lines are hyperplanes, drawn within the region of their node,
+    The colour of a region is the predicted class; in a tree of numbers lines of equal predictions and colours show the
+    predictions. Solid lines are hyperplanes, drawn within the region of their node,
     thicker towards the root; dashed lines are their margins (``h = -1`` and ``h = 1``). Rings (thin ones if there are
     many) mark support vectors.
 
@@ -47,7 +48,7 @@ def plot_plane(
     tree : Tree or fitted estimator
         The tree.
     X, y : array
-        Samples with labels.
+        Samples with labels or numeric targets.
     ax : matplotlib axes, optional
         Axes to draw in; by default those of a new figure.
     features : pair of int or str, optional
@@ -55,7 +56,8 @@ def plot_plane(
     margins : bool
         Whether to draw the margins.
     support : {"last", "all", None}
-        Which support vectors to mark: those of the last split on the path of a sample, of any split, or none.
+        Which support vectors to mark: those of the last split on the path of a sample, of any split, or none; for trees
+        of classes.
     legend : bool
         Whether to draw a legend.
 
@@ -67,14 +69,23 @@ def plot_plane(
     if support not in {"last", "all", None}:
         raise ValueError(f"support is 'last', 'all' or None, got {support!r}")
     first, second = pair = _pair(tree, features)
-    paths = SamplePaths.of(tree, X, y)
-    points = (paths.scaled * tree.scaling.scale + tree.scaling.offset)[:, pair]
-    ax = given_or_new_axes(ax, _SIZE * 1.1, _SIZE)
+    points = np.array(tree.given(X))[:, pair]
     low, high = _window(points)
-    _regions(ax, tree, pair, box_polygon(low, high), margins)
-    draw_samples(ax, points, paths.code, paths.tree.classes)
-    if support is not None:
-        draw_support_vectors(ax, points[_support(paths, support)], len(points))
+    if isinstance(tree, RegressionTree):
+        numbers = np.asarray(y, dtype=np.float64)
+        if len(numbers) != len(points):
+            raise ValueError(f"X and y must be of one length, got {len(points)} and {len(numbers)}")
+        ax = given_or_new_axes(ax, _SIZE * 1.1, _SIZE)
+        _regions(ax, tree, pair, box_polygon(low, high), margins)
+        _levels(ax, tree, pair, (low, high), points, numbers)
+        legend = False
+    else:
+        paths = SamplePaths.of(tree, X, y)
+        ax = given_or_new_axes(ax, _SIZE * 1.1, _SIZE)
+        _regions(ax, tree, pair, box_polygon(low, high), margins)
+        draw_samples(ax, points, paths.code, paths.tree.classes)
+        if support is not None:
+            draw_support_vectors(ax, points[_support(paths, support)], len(points))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     ax.set_xlabel(one_line(tree.features[first]), parse_math=False)
     ax.set_ylabel(one_line(tree.features[second]), parse_math=False)
@@ -84,8 +95,30 @@ def plot_plane(
     return ax
 
 
-def _pair(tree: Tree, features: Sequence[int | str] | None) -> list[int]:
-    used = np.flatnonzero(tree.splits.w.any(axis=0)).tolist()
+def _levels(
+    ax: Axes, tree: RegressionTree, pair: list[int], window: tuple[FloatArray, FloatArray], points: FloatArray,
+    y: FloatArray,
+) -> None:  # fmt: skip
+    """Draw lines of equal predictions, each labelled with its number, and the samples in the same colours."""
+    first, second = np.meshgrid(*np.linspace(*window, _GRID).T)
+    rows = np.tile(tree.scaling.offset, (first.size, 1)).astype(np.float64)
+    rows[:, pair] = np.column_stack([first.ravel(), second.ravel()])
+    predicted = tree.predict(rows).reshape(first.shape)
+    lowest, highest = min(float(y.min()), float(predicted.min())), max(float(y.max()), float(predicted.max()))
+    look: dict[str, Any] = {"cmap": "viridis", "vmin": lowest, "vmax": highest}
+    extent = (window[0][0], window[1][0], window[0][1], window[1][1])
+    ax.imshow(predicted, origin="lower", extent=extent, aspect="auto", alpha=0.35, zorder=0, **look)
+    if np.ptp(predicted) > 0:
+        lines = ax.contour(first, second, predicted, levels=8, colors=MUTED, linewidths=0.6, zorder=1)
+        ax.clabel(lines, fontsize=FONT_SIZE - 2, fmt="%.4g")
+    ax.scatter(
+        points[:, 0], points[:, 1], c=y, s=marker_area(len(points)), edgecolor=TEXT_COLOUR, linewidth=0.4, zorder=3,
+        **look,
+    )  # fmt: skip
+
+
+def _pair(tree: HyperplaneTree, features: Sequence[int | str] | None) -> list[int]:
+    used = np.flatnonzero(tree.hyperplanes.w.any(axis=0)).tolist()
     if features is None:
         spare = [j for j in range(tree.n_features) if j not in used]
         chosen = sorted(used + spare[: max(0, 2 - len(used))])
@@ -100,7 +133,7 @@ def _pair(tree: Tree, features: Sequence[int | str] | None) -> list[int]:
     return chosen
 
 
-def feature_position(tree: Tree, feature: int | str) -> int:
+def feature_position(tree: HyperplaneTree, feature: int | str) -> int:
     """Return the position of a feature, given by position or name."""
     if isinstance(feature, str):
         if feature not in tree.features:
@@ -117,7 +150,7 @@ def _window(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     return low - padding, high + padding
 
 
-def _regions(ax: Axes, tree: Tree, pair: list[int], window: FloatArray, margins: bool) -> None:
+def _regions(ax: Axes, tree: HyperplaneTree, pair: list[int], window: FloatArray, margins: bool) -> None:
     """Draw hyperplanes and margins of each node within its polygon, and fill the polygons of leaves."""
     shape = outline(tree)
     waiting: list[tuple[int, FloatArray]] = [(shape.root, window)]
@@ -126,6 +159,8 @@ def _regions(ax: Axes, tree: Tree, pair: list[int], window: FloatArray, margins:
         if len(polygon) < 3:
             continue
         if v not in shape.children:
+            if not isinstance(tree, Tree):
+                continue
             colour = tint(class_colour(int(tree.leaf_class[v - tree.n_nodes])), 0.17)
             ax.fill(*polygon.T, facecolor=colour, edgecolor=colour, linewidth=0.5, zorder=0)
             continue

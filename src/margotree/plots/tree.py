@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from margotree.plots.drawing import InchCanvas
 from margotree.plots.figures import BACKGROUND, LINE_COLOUR, MUTED, TEXT_COLOUR, tree_of
 from margotree.plots.layout import Box, layout_boxes
-from margotree.plots.node_cards import Bar, Card, LeafCard, cards
+from margotree.plots.node_cards import AnyCard, Bar, Card, FormulaCard, LeafCard, cards
 from margotree.plots.palette import class_colour, tint
 from margotree.plots.text_fitting import one_line, text_width, wrapped_lines
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, RegressionTree, Tree
 from margotree.tree.outline import Outline, outline
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
-from margotree.tree.text import count_text, left_out_text
+from margotree.tree.text import count_text, left_out_text, samples_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,16 +54,17 @@ def plot_tree(
     """Plot a tree, or the tree of a fitted estimator.
 
     Each split is a card with the class counts of its samples, the features with the largest weights, and the condition
-    for going right; for more than two classes also the classes that should and should not go right. The length of a bar
-    is the weight in scaled units, so that the bars of a card are comparable; a bar to the right adds to the sum of
-    the rule, a bar to the left reduces it. The width of a branch is its share of the samples.
+    for going right; for more than two classes also the classes that should and should not go right. A leaf has its
+    label, or in a tree of numbers its formula. The length of a bar is the weight in scaled units, so that the bars of a
+    card are comparable; a bar to the right adds to the sum, a bar to the left reduces it. The width of a branch is its
+    share of the samples.
 
     Parameters
     ----------
     tree : Tree or fitted estimator
         The tree.
     X, y : array, optional
-        Samples to count; by default the counts are those of the training samples.
+        Samples to count; by default the counts are those of the training samples. Trees of numbers need only ``X``.
     ax : matplotlib axes, optional
         Axes to draw in, to which the plot is scaled; by default those of a new figure of suitable size.
     max_features : int, optional
@@ -82,9 +83,7 @@ def plot_tree(
     matplotlib axes
     """
     tree = tree_of(tree)
-    if (X is None) != (y is None):
-        raise ValueError("to count samples give both X and y, or neither for the training samples' counts")
-    counts = tree.counts if X is None or y is None else SamplePaths.of(tree, X, y).counts()
+    counts = _counts(tree, X, y)
     known = tree if X is None else replace(tree, counts=tree.counts + counts)
     shape = outline(known, simplify=simplify)
     levels = shape.levels(shape.root)
@@ -95,6 +94,18 @@ def plot_tree(
     return _draw(tree, shape, shown, boxes, (width, height), ax, title, caption)
 
 
+def _counts(tree: HyperplaneTree, X: ArrayLike | None, y: ArrayLike | None) -> FloatArray:
+    """The counts of the samples at nodes and leaves; those of the training samples if there are no others."""
+    if X is None and y is None:
+        return tree.counts
+    if isinstance(tree, RegressionTree) and X is not None:
+        return tree.decision_path(X).sum(axis=0, dtype=np.float64)[:, None]
+    if X is None or y is None:
+        raise ValueError("to count samples give both X and y, or neither for the training samples' counts")
+    assert isinstance(tree, Tree)
+    return SamplePaths.of(tree, X, y).counts()
+
+
 def _max_features(given: int | None, levels: int) -> int:
     if given is None:
         return _MAX_FEATURES.get(levels, _MAX_FEATURES_DEEP)
@@ -103,18 +114,22 @@ def _max_features(given: int | None, levels: int) -> int:
     return int(given)
 
 
-def _size(card: Card | LeafCard, levels: int, below: int) -> tuple[float, float]:
+def _size(card: AnyCard, levels: int, below: int) -> tuple[float, float]:
     width, narrow = _WIDTHS.get(levels, _NARROW)
     # Upper levels have fewer cards, which can be wider.
     width = max(width, _WIDTHS[2][0]) if below > 1 else width
     if isinstance(card, LeafCard):
         return narrow, 2 * _PAD + 3 * _ROW
+    if isinstance(card, FormulaCard):
+        rows = len(card.bars) + (card.more > 0) + bool(card.limits)
+        return max(narrow, 0.8 * width) if card.bars else narrow, 2 * _PAD + (2 + rows) * _ROW
     rows = len(card.bars) + (card.more > 0) + (card.target_classes is not None)
-    return width, 2 * _PAD + (2.95 + rows) * _ROW
+    head = 2.95 if len(card.counts) > 1 else 2.3  # counts by class have a bar below them
+    return width, 2 * _PAD + (head + rows) * _ROW
 
 
 def _draw(
-    tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard], boxes: dict[int, Box], size: tuple[float, float],
+    tree: HyperplaneTree, shape: Outline, shown: dict[int, AnyCard], boxes: dict[int, Box], size: tuple[float, float],
     ax: Axes | None, title: str | None, caption: bool,
 ) -> Axes:  # fmt: skip
     width = max(size[0], 3.4) + 2 * _EDGE
@@ -133,24 +148,31 @@ def _draw(
     if title:
         canvas.text(_EDGE, top - 0.1, one_line(title), size=11, max_width=width - 2 * _EDGE, bold=True)
         top -= 0.3
-    _legend(canvas, tree, head, top)
+    _legend(canvas, head, top)
     for k, line in enumerate(reversed(foot)):
         canvas.text(_EDGE, _EDGE + 0.04 + 0.16 * k, line, size=_SMALL, max_width=width, colour=MUTED)
     for t, children in shape.children.items():
         _branches(canvas, shown, placed, t, children)
     for v, card in shown.items():
-        _leaf(canvas, card, placed[v]) if isinstance(card, LeafCard) else _card(canvas, card, placed[v])
+        if isinstance(card, LeafCard):
+            _leaf(canvas, card, placed[v])
+        elif isinstance(card, FormulaCard):
+            _formula(canvas, card, placed[v])
+        else:
+            _card(canvas, card, placed[v])
     return canvas.ax
 
 
-def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> str:
+def _caption(tree: HyperplaneTree, shape: Outline, shown: dict[int, AnyCard]) -> str:
     splits = [card for card in shown.values() if isinstance(card, Card)]
+    formulas = [card for card in shown.values() if isinstance(card, FormulaCard)]
+    parts = []
     if not splits:
         who = "every training sample" if shape.left_out else "every sample"
-        parts = [f"No node splits: {who} gets the same label."]
-    else:
+        parts = [f"No node splits: {who} gets the same {'formula' if formulas else 'label'}."]
+    if splits or any(card.bars for card in formulas):
         of = "weight of a feature" if tree.scaling.is_identity else "weight of a feature on its training range"
-        parts = [f"Bars: {of}; a bar to the right adds to the sum, a bar to the left reduces it."]
+        parts.append(f"Bars: {of}; a bar to the right adds to the sum, a bar to the left reduces it.")
     if any(card.counts.any() for card in splits):
         parts.append("Width of a branch: its share of the samples.")
     if note := left_out_text(shape, verbose=False):
@@ -163,8 +185,10 @@ def _caption(tree: Tree, shape: Outline, shown: dict[int, Card | LeafCard]) -> s
 # -- head -----------------------------------------------------------------------------------------------------------
 
 
-def _legend_lines(tree: Tree, max_width: float) -> list[list[tuple[int, str, float]]]:
-    """Return the lines of the legend: class, name and width of each entry."""
+def _legend_lines(tree: HyperplaneTree, max_width: float) -> list[list[tuple[int, str, float]]]:
+    """Return the lines of the legend: class, name and width of each entry; none for trees of numbers."""
+    if not isinstance(tree, Tree):
+        return []
     lines: list[list[tuple[int, str, float]]] = [[]]
     used = 0.0
     for k, label in enumerate(tree.classes):
@@ -178,7 +202,7 @@ def _legend_lines(tree: Tree, max_width: float) -> list[list[tuple[int, str, flo
     return lines
 
 
-def _legend(canvas: InchCanvas, tree: Tree, lines: list[list[tuple[int, str, float]]], top: float) -> None:
+def _legend(canvas: InchCanvas, lines: list[list[tuple[int, str, float]]], top: float) -> None:
     for row, line in enumerate(lines):
         x, y = _EDGE, top - 0.1 - 0.22 * row
         for k, name, width in line:
@@ -191,7 +215,7 @@ def _legend(canvas: InchCanvas, tree: Tree, lines: list[list[tuple[int, str, flo
 
 
 def _branches(
-    canvas: InchCanvas, shown: dict[int, Card | LeafCard], boxes: dict[int, Box], t: int, children: tuple[int, int]
+    canvas: InchCanvas, shown: dict[int, AnyCard], boxes: dict[int, Box], t: int, children: tuple[int, int]
 ) -> None:
     parent, total = boxes[t], shown[t].counts.sum()
     for child, side, word in zip(children, (-1, 1), ("not met", "met"), strict=True):
@@ -212,22 +236,44 @@ def _card(canvas: InchCanvas, card: Card, box: Box) -> None:
     canvas.box(box.left, box.bottom, box.width, box.height, fill=BACKGROUND, edge="#8a949c", corner=0.06)
     left, right = box.left + _PAD, box.left + box.width - _PAD
     y = box.top - _PAD - 0.45 * _ROW
-    _samples(canvas, card.counts, left, right, y, align="right")
-    y -= 0.8 * _ROW
-    _share_bar(canvas, card.counts, left, right, y)
-    y -= 0.95 * _ROW
-    columns = _columns(card, right - left)
-    for bar in card.bars:
-        _weight(canvas, bar, columns, left, right, y)
-        y -= _ROW
-    if card.more:
-        canvas.text(left, y, f"+ {card.more} more", size=_SMALL, max_width=right - left, colour=MUTED)
-        y -= _ROW
-    y -= 0.15 * _ROW
+    if len(card.counts) == 1:  # a tree of numbers
+        canvas.text(right, y, samples_text(float(card.counts[0])), size=_TEXT, max_width=right - left, align="right")
+        y -= 0.2 * _ROW
+    else:
+        _samples(canvas, card.counts, left, right, y, align="right")
+        y -= 0.8 * _ROW
+        _share_bar(canvas, card.counts, left, right, y)
+    y = _weights(canvas, card, left, right, y - 0.95 * _ROW) - 0.15 * _ROW
     canvas.line([left, right], [y + 0.6 * _ROW] * 2, colour=LINE_COLOUR, width=0.6)
     canvas.text(left, y, card.rule, size=_TEXT, max_width=right - left - 0.02, bold=True)
     if card.target_classes is not None:
         _target_classes(canvas, card.target_classes, left, right, y - _ROW)
+
+
+def _weights(canvas: InchCanvas, card: Card | FormulaCard, left: float, right: float, y: float) -> float:
+    """Draw the features of a card below each other from ``y`` on; return the height below them."""
+    if card.bars:
+        columns = _columns(card, right - left)
+        for bar in card.bars:
+            _weight(canvas, bar, columns, left, right, y)
+            y -= _ROW
+    if card.more:
+        canvas.text(left, y, f"+ {card.more} more", size=_SMALL, max_width=right - left, colour=MUTED)
+        y -= _ROW
+    return y
+
+
+def _formula(canvas: InchCanvas, card: FormulaCard, box: Box) -> None:
+    colour, empty = class_colour(0), not card.counts.any()
+    fill = tint(colour, 0.04 if empty else 0.1)
+    canvas.box(box.left, box.bottom, box.width, box.height, fill=fill, edge=colour, corner=0.12, line=1.2)
+    left, right = box.left + _PAD, box.left + box.width - _PAD
+    y = box.top - _PAD - 0.5 * _ROW
+    canvas.text(box.x, y, card.head, size=_TITLE, max_width=right - left, bold=True, align="center")
+    y = _weights(canvas, card, left, right, y - 1.05 * _ROW)
+    for note in (samples_text(float(card.counts.sum())), card.limits):
+        canvas.text(box.x, y, note, size=_SMALL, max_width=right - left, colour=MUTED, align="center")
+        y -= _ROW
 
 
 def _target_classes(
@@ -247,7 +293,7 @@ def _target_classes(
         x += 0.07
 
 
-def _columns(card: Card, width: float) -> tuple[float, float]:
+def _columns(card: Card | FormulaCard, width: float) -> tuple[float, float]:
     """Return the maximum length of a bar and the width of the numbers; names get the rest, within limits."""
     numbers = max(text_width(bar.number, _SMALL) for bar in card.bars) if card.bars[0].number else 0.0
     gaps = 0.08 + (0.06 if numbers else 0.0)

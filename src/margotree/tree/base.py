@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from margotree import lazy_registry
 from margotree.problem import Splits, TrainingProblem, check_depth, tie, topology
 from margotree.solution import Certificate
 from margotree.table.frames import non_numeric_columns, non_numeric_message
@@ -318,6 +319,18 @@ class HyperplaneTree(ABC):
     @abstractmethod
     def _text_parts(self, style: text.TextStyle) -> text.TextParts:
         """Return what texts say about nodes and leaves."""
+
+    def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
+        """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
+        return lazy_registry.get("plot_tree")(self, X, y, ax, **options)
+
+    def plot_effect(self, X: ArrayLike, feature: int | str, ax: Any = None, **options: Any) -> Any:
+        """Plot how the prediction depends on one feature; see :func:`margotree.plots.plot_effect`."""
+        return lazy_registry.get("plot_effect")(self, X, feature, ax, **options)
+
+    def _repr_html_(self) -> str:
+        """Return a plot of the tree and the statement of its certificate as HTML, for notebooks."""
+        return str(lazy_registry.get("tree_html")(self))
 
     # -- saving -------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from margotree import lazy_registry
 from margotree.problem import Splits, TrainingProblem, check_depth, topology
 from margotree.problem.blocks import row_blocks
 from margotree.tree import contributions, file, formulas, text, verification
@@ -141,6 +142,14 @@ class RegressionTree(HyperplaneTree):
             w, b = w * self.target.scale, self.target.center + self.target.scale * b
         low, high = self.limits[k].tolist()
         return formulas.Formula(leaf=leaf, weights=w, constant=b, low=low, high=high)
+
+    def plot_predictions(self, X: ArrayLike, y: ArrayLike, ax: Any = None) -> Any:
+        """Plot predictions against observed targets; see :func:`margotree.plots.plot_predictions`."""
+        return lazy_registry.get("plot_predictions")(self, X, y, ax)
+
+    def plot_residuals(self, X: ArrayLike, y: ArrayLike, ax: Any = None) -> Any:
+        """Plot residuals against predictions; see :func:`margotree.plots.plot_residuals`."""
+        return lazy_registry.get("plot_residuals")(self, X, y, ax)
 
     # -- explaining ---------------------------------------------------------------------------------------------
 

@@ -220,10 +220,6 @@ class Tree(HyperplaneTree):
         """
         return labels_below(self, reached_only=reached_only)
 
-    def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
-        """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
-        return lazy_registry.get("plot_tree")(self, X, y, ax, **options)
-
     def plot_calibration(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **options: Any) -> Any:
         """Plot how reliable the probabilities are on samples; see :func:`margotree.plots.plot_calibration`."""
         return lazy_registry.get("plot_calibration")(self, X, y, ax, **options)
@@ -274,10 +270,6 @@ class Tree(HyperplaneTree):
 
     def __repr__(self) -> str:
         return f"<Tree of depth {self.depth} on {self.n_features} features, classes {self.classes.tolist()}>"
-
-    def _repr_html_(self) -> str:
-        """Return a plot of the tree and the statement of its certificate as HTML, for notebooks."""
-        return str(lazy_registry.get("tree_html")(self))
 
     # -- internal -----------------------------------------------------------------------------------------------
 

@@ -304,6 +304,26 @@ def test_three_classes_are_told_apart_or_one_from_the_rest(run, folder):
     assert code == exit_codes.OK and out.splitlines()[0] == "prediction,leaf"
 
 
+def test_a_threshold_moves_labels_and_explanations_say_so(run):
+    import csv
+
+    asked = ("predict", "tree.json", "people.csv", "--proba", "--explain", "--quiet")
+    plain = list(csv.DictReader(run(*asked)[1].splitlines()))
+    assert all(f"so the prediction is {row['prediction']} (probability " in row["explanation"] for row in plain)
+    for threshold in (0.1, 0.9):
+        code, out, _ = run(*asked, "--threshold", f"ill={threshold}")
+        rows = list(csv.DictReader(out.splitlines()))
+        expected = ["ill" if float(row["probability of ill"]) >= threshold else "well" for row in rows]
+        assert code == exit_codes.OK and [row["prediction"] for row in rows] == expected
+        assert expected != [row["prediction"] for row in plain]
+        assert all(row["explanation"].endswith(f" %, so the label is {row['prediction']}") for row in rows)
+    found = json.loads(run(*asked, "--threshold", "ill=0", "--json")[1])
+    assert found["measures"]["by_class"][0]["sensitivity"] == 1.0
+    for bad in ("ill", "ill=2", "sick=0.5", "0.5"):
+        code, _, err = run(*asked, "--threshold", bad)
+        assert code == exit_codes.USAGE and "one of the labels ill and well" in err
+
+
 def test_trees_saved_from_python_are_used_too(run, folder):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [0.0, 1, 2, 3], "b": [1.0, 0, 1, 0], "y": [0, 0, 1, 1]})

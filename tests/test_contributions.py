@@ -119,3 +119,19 @@ def test_the_inspection_of_scikit_learn_works(fitted):
     for method in ("predict", "predict_proba", "decision_function"):
         shown = DecisionBoundaryDisplay.from_estimator(plane, X[:, :2], response_method=method, grid_resolution=8)
         assert np.ptp(shown.response) > 0
+
+
+def test_thresholds_of_scikit_learn_work():
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+    X, y = data(120)
+    names = np.where(y == 1, "ill", "well")
+    model = MargotClassifier(depth=1, C=10, node_limit=3)
+    fixed = FixedThresholdClassifier(model, threshold=0.2, pos_label="ill").fit(X, names)
+    shares = fixed.estimator_.predict_proba(X)[:, 0]
+    np.testing.assert_array_equal(fixed.predict(X), np.where(shares >= 0.2, "ill", "well"))
+    tuned = TunedThresholdClassifierCV(model, scoring="balanced_accuracy", cv=2, thresholds=20).fit(X, names)
+    assert 0 < tuned.best_threshold_ < 1 and tuned.best_score_ > 0.7
+    np.testing.assert_array_equal(
+        tuned.predict(X) == "well", tuned.estimator_.predict_proba(X)[:, 1] >= tuned.best_threshold_
+    )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from margotree.atomic_files import write_text
 from margotree.cli import console, exit_codes, options, output_files
+from margotree.cli.exit_codes import CommandError
 from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--proba", action="store_true", help="add the probabilities of the classes")
     parser.add_argument("--explain", action="store_true", help="add a sentence about each prediction: what decides it")
+    parser.add_argument(
+        "--threshold",
+        metavar="LABEL=P",
+        help="predict LABEL where its probability is at least P, and the other class elsewhere; two classes only",
+    )
     parser.add_argument(
         "--unknown",
         choices=("error", "ignore"),
@@ -67,13 +73,14 @@ def run(args: argparse.Namespace) -> int:
     table = options.read(args, encoding.reading)
     console.print_notes(table.notes, quiet=args.quiet)
     X, rows = _features(args, encoding, table)
-    labels: Any = tree.predict(X) if len(rows) else []
+    threshold = _threshold(args, tree)
+    labels: Any = [] if not len(rows) else tree.predict(X) if threshold is None else threshold.labels(tree, X)
     skipped = table.n_rows - len(rows)
     notes = notes_about(encoding, table)
     notes += [f"{skipped} rows have missing cells and get no label"] if skipped else []
     console.print_notes(notes, quiet=args.quiet)
     accuracy, measures = _measures(tree, encoding, table, rows, X, labels)
-    columns = _columns(args, tree, X, labels)
+    columns = _columns(args, tree, X, labels, threshold)
     predictions = _Predictions(
         columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, measures=measures, notes=notes
     )
@@ -88,6 +95,45 @@ def run(args: argparse.Namespace) -> int:
             table_text = f"\n{summary_table({'this tree': measures})}\n\n{measures.class_table()}"
             console.print_status(table_text, quiet=args.quiet)
     return exit_codes.OK
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Threshold:
+    """The class at position ``k`` is predicted where its probability is at least ``least``."""
+
+    k: int
+    least: float
+    text: str
+
+    def labels(self, tree: Tree, X: Any) -> Any:
+        """The labels of samples."""
+        import numpy as np
+
+        met = tree.predict_proba(X)[:, self.k] >= self.least
+        return tree.classes[np.where(met, self.k, 1 - self.k)]
+
+
+def _threshold(args: argparse.Namespace, tree: Tree) -> _Threshold | None:
+    """The threshold of the option; None without it."""
+    if args.threshold is None:
+        return None
+    names = [str(label) for label in tree.classes.tolist()]
+    if len(names) != 2:
+        raise CommandError(
+            f"--threshold is for two classes, but {args.tree} has {len(names)}: {', '.join(names)}", exit_codes.USAGE
+        )
+    label, _, number = args.threshold.rpartition("=")
+    try:
+        least = float(number)
+    except ValueError:
+        least = -1.0
+    if label not in names or not 0 <= least <= 1:
+        raise CommandError(
+            f"--threshold must be LABEL=P with one of the labels {' and '.join(names)} and a probability from 0 to 1, "
+            f"such as {names[1]}=0.3; got {args.threshold!r}",
+            exit_codes.USAGE,
+        )
+    return _Threshold(k=names.index(label), least=least, text=f"the threshold for {label} is {100 * least:g} %")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +190,9 @@ def _measures(
     return found.accuracy, found
 
 
-def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[str, list[Any]]:
+def _columns(
+    args: argparse.Namespace, tree: Tree, X: Any, labels: Any, threshold: _Threshold | None
+) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {"prediction": list(map(_plain, labels))}
     if not len(X):
         return columns
@@ -155,7 +203,10 @@ def _columns(args: argparse.Namespace, tree: Tree, X: Any, labels: Any) -> dict[
         shares = tree.predict_proba(X)
         columns |= {f"probability of {label}": shares[:, k].tolist() for k, label in enumerate(tree.classes.tolist())}
     if args.explain:
-        columns["explanation"] = [tree.path(x).sentence for x in X]
+        note = "" if threshold is None else f"; {threshold.text}, so the label is "
+        columns["explanation"] = [
+            tree.path(x).sentence + (note and f"{note}{label}") for x, label in zip(X, labels, strict=True)
+        ]
     return columns
 
 

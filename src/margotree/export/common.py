@@ -1,4 +1,4 @@
-"""The rules of a tree in the units of the user, and the labels, for all exports.
+"""The rules of a tree in the units of the user, the labels and the formulas of leaves, for all exports.
 
 An exported tree evaluates ``sum of weight * (x - origin) >= threshold`` in place of ``h >= -tie`` in scaled units.
 Both sums differ only by rounding, which is orders of magnitude smaller than the tie, so that a sample on a hyperplane
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import topology
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, RegressionTree, Tree
 from margotree.tree.probabilities import MarginProbabilities, SharesOfLeaves
 from margotree.tree.scaling import FloatArray
 
@@ -53,21 +53,22 @@ class Rule:
     otherwise: RuleTree
 
 
-#: A tree of rules: a rule with two subtrees, or a leaf, which is the position of its label in ``tree.classes``.
+#: A tree of rules: a rule with two subtrees, or a leaf: the position of its label in ``tree.classes``, or in a tree of
+#: numbers that of its formula among the leaves.
 RuleTree = Rule | int
 
 
-def rule_tree_of(tree: Tree) -> RuleTree:
+def rule_tree_of(tree: HyperplaneTree) -> RuleTree:
     """Return the rules of a tree, in the units of the user; the root is the first rule.
 
-    Nodes without features, and nodes whose two sides give the same label, are left out.
+    Nodes without features, and nodes whose two sides give the same prediction, are left out.
     """
     weights, threshold = unscaled_hyperplanes(tree)
     origin = origins(tree)
 
     def rules_below(v: int) -> RuleTree:
         if v >= tree.n_nodes:
-            return int(tree.leaf_class[v - tree.n_nodes])
+            return int(tree.leaf_outcome[v - tree.n_nodes])
         used = np.flatnonzero(weights[v])
         if not len(used):
             return rules_below(topology.right(v) if threshold[v] <= 0 else topology.left(v))
@@ -80,7 +81,7 @@ def rule_tree_of(tree: Tree) -> RuleTree:
     return rules_below(0)
 
 
-def unscaled_hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray]:
+def unscaled_hyperplanes(tree: HyperplaneTree) -> tuple[FloatArray, FloatArray]:
     """Return the hyperplanes of a tree in the units of the user: weights of shape (nodes, features), and thresholds.
 
     A sample ``x`` goes right at node ``t`` if ``weights[t] @ (x - origins(tree)) >= threshold[t]``.  Raises ValueError
@@ -90,21 +91,27 @@ def unscaled_hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray]:
     return weights, threshold
 
 
-def _hyperplanes(tree: Tree) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+def _hyperplanes(tree: HyperplaneTree) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return the hyperplanes, and the power of two by which each is multiplied."""
-    scaling, origin = tree.scaling, origins(tree)
+    scaling = tree.scaling
+    weights = _unscaled(tree, tree.splits.w)
+    moved = weights * (scaling.offset - origins(tree))
+    parts = [(*moved[t], -tree.splits.b[t], -tree.tie(t)) for t in range(tree.n_nodes)]
+    return _without_overflow(weights, np.array([math.fsum(part) for part in parts]))
+
+
+def _unscaled(tree: HyperplaneTree, w: FloatArray, unit: float = 1.0) -> FloatArray:
+    """Return weights times ``unit`` for features in the units of the user."""
     with np.errstate(over="ignore"):
-        weights = tree.splits.w / scaling.scale
-    lost = ~np.isfinite(weights) | ((weights == 0) & (tree.splits.w != 0))
+        weights: FloatArray = w * unit / tree.scaling.scale
+    lost = ~np.isfinite(weights) | ((weights == 0) & (w != 0))
     if lost.any():
         name = tree.features[int(np.argwhere(lost)[0, 1])]
         raise ValueError(
             f"the weight of {name!r} in its own units is beyond the range of a float; train on that column divided by "
             "a constant"
         )
-    moved = weights * (scaling.offset - origin)
-    parts = [(*moved[t], -tree.splits.b[t], -tree.tie(t)) for t in range(tree.n_nodes)]
-    return _without_overflow(weights, np.array([math.fsum(part) for part in parts]))
+    return weights
 
 
 def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
@@ -121,7 +128,7 @@ def _without_overflow(weights: FloatArray, threshold: FloatArray) -> tuple[Float
     return np.ldexp(weights, power[:, None]), np.ldexp(threshold, power), power
 
 
-def origins(tree: Tree) -> FloatArray:
+def origins(tree: HyperplaneTree) -> FloatArray:
     """Return the number that is subtracted from each feature: its smallest training value if that is far from 0,
     otherwise 0."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
@@ -156,8 +163,49 @@ def excesses(tree: Tree) -> list[Excess]:
     return found
 
 
-def features_of(splits: Sequence[Excess]) -> list[int]:
-    """Return the features that the nodes use."""
+@dataclass(frozen=True, kw_only=True)
+class LeafFormula:
+    """The prediction of a leaf in a tree of numbers: the sum of ``constant`` and ``terms``, times ``unit``.
+
+    Before the multiplication the sum is limited to at least ``low`` and at most ``high``. ``unit`` is a power of two,
+    with which no sum of finite values overflows.
+    """
+
+    terms: tuple[Term, ...]
+    constant: float
+    low: float
+    high: float
+    unit: float
+
+    @property
+    def number(self) -> float | None:
+        """The prediction of a leaf whose formula is a constant; None for others."""
+        return None if self.terms else min(max(self.constant, self.low), self.high) * self.unit
+
+
+def leaf_formulas(tree: RegressionTree) -> list[LeafFormula]:
+    """Return the formula of every leaf, from left to right."""
+    target, origin = tree.target, origins(tree)
+    weights = _unscaled(tree, tree.models.w, target.scale)
+    moved = weights * (origin - tree.scaling.offset)
+    parts = [(*row, target.center, target.scale * b) for row, b in zip(moved, tree.models.b.tolist(), strict=True)]
+    constants = np.array([math.fsum(part) for part in parts])
+    if not np.all(np.isfinite(constants)):
+        raise ValueError("a formula has a constant beyond the range of a float; train on smaller numbers")
+    weights, constants, power = _without_overflow(weights, constants)
+    limits = np.ldexp(tree.limits, power[:, None])
+    found = []
+    for k, constant in enumerate(constants.tolist()):
+        used = np.flatnonzero(weights[k])
+        terms = tuple(Term(feature=int(j), weight=float(weights[k, j]), origin=float(origin[j])) for j in used)
+        low, high = limits[k].tolist()
+        unit = float(np.ldexp(1.0, -power[k]))
+        found.append(LeafFormula(terms=terms, constant=constant, low=low, high=high, unit=unit))
+    return found
+
+
+def features_of(splits: Sequence[Excess | LeafFormula]) -> list[int]:
+    """Return the features that nodes or formulas use."""
     return sorted({term.feature for split in splits for term in split.terms})
 
 
@@ -179,6 +227,19 @@ def used_features(rule_tree: RuleTree) -> list[int]:
         return []
     own = {term.feature for term in rule_tree.terms}
     return sorted(own | set(used_features(rule_tree.met)) | set(used_features(rule_tree.otherwise)))
+
+
+def shown_leaves(rule_tree: RuleTree) -> list[int]:
+    """Return the leaves of a tree of rules, each once, in ascending order."""
+    if isinstance(rule_tree, int):
+        return [rule_tree]
+    return sorted({*shown_leaves(rule_tree.met), *shown_leaves(rule_tree.otherwise)})
+
+
+def features_in_use(tree: RegressionTree, rule_tree: RuleTree) -> list[int]:
+    """Return the features that the rules and the formulas of their leaves use."""
+    formulas = leaf_formulas(tree)
+    return sorted({*used_features(rule_tree), *features_of([formulas[k] for k in shown_leaves(rule_tree)])})
 
 
 def label_type(tree: Tree) -> type:

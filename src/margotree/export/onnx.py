@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from margotree import __version__
-from margotree.export.common import excesses, label_type, leaf_table, margin_rule, origins, unscaled_hyperplanes
+from margotree.export.common import (
+    excesses,
+    label_type,
+    leaf_formulas,
+    leaf_table,
+    margin_rule,
+    origins,
+    unscaled_hyperplanes,
+)
 from margotree.problem import topology
 from margotree.table.table_description import raw_columns
+from margotree.tree import HyperplaneTree, RegressionTree
 from margotree.tree.probabilities import LABEL_LEAD
 from margotree.tree.score import NO_OTHER_LABEL, leaf_targets, reachable_labels
 
@@ -23,17 +33,18 @@ if TYPE_CHECKING:
 _OPSET, _IR = 15, 8
 
 
-def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
+def to_onnx(tree: Tree | RegressionTree, *, float32: bool = False) -> Any:
     """Return the tree as an ``onnx.ModelProto``.
 
     The package onnx is needed (``pip install "margotree[onnx]"``); ``onnx.save(model, path)`` writes the model. The
     input ``X`` has one row per sample: the features in the order and the units of the training data. The output
     ``label`` has strings, whole numbers, booleans or doubles, like the labels of the tree. The output ``probabilities``
     is the result of ``predict_proba``, one column per class; in a row with NaN or infinity it is NaN and the label is
-    meaningless, because a graph cannot raise an error.
+    meaningless, because a graph cannot raise an error. The graph of a regression tree has the output ``prediction``,
+    which is NaN in such a row.
 
-    The metadata of the model contain, as JSON, ``features``, ``classes`` and the rules for the cells of a table:
-    ``columns`` (the fields of :class:`margotree.table.cell_rules.CellRule`), ``missing`` and ``comma``.
+    The metadata of the model contain, as JSON, ``features``, ``classes`` or ``target``, and the rules for the cells of
+    a table: ``columns`` (the fields of :class:`margotree.table.cell_rules.CellRule`), ``missing`` and ``comma``.
 
     Parameters
     ----------
@@ -46,59 +57,57 @@ def to_onnx(tree: Tree, *, float32: bool = False) -> Any:
         raise ImportError('ONNX export needs the package onnx; pip install "margotree[onnx]"')
     from onnx import checker, helper
 
-    graph = _Graph(tree, float32)
+    graph = _NumberGraph(tree, float32) if isinstance(tree, RegressionTree) else _ClassGraph(tree, float32)
     model = helper.make_model(
         graph.build(), opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR,
         producer_name="margotree", producer_version=__version__,
     )  # fmt: skip
-    properties = {"features": list(tree.features), "classes": tree.classes.tolist(), **raw_columns(tree).record()}
+    outcome = {"target": tree.target_name} if isinstance(tree, RegressionTree) else {"classes": tree.classes.tolist()}
+    properties = {"features": list(tree.features), **outcome, **raw_columns(tree).record()}
     helper.set_model_props(model, {name: json.dumps(value) for name, value in properties.items()})
     checker.check_model(model)
     return model
 
 
-class _Graph:
+AnyTree = TypeVar("AnyTree", bound=HyperplaneTree)
+
+
+class _Graph(ABC, Generic[AnyTree]):
     """Builds the graph: the sides at all nodes by one matrix product, then one step down per level."""
 
-    def __init__(self, tree: Tree, float32: bool) -> None:
+    def __init__(self, tree: AnyTree, float32: bool) -> None:
         from onnx import TensorProto
 
         self.tree = tree
         self.input = TensorProto.FLOAT if float32 else TensorProto.DOUBLE
-        self.label = {
-            str: TensorProto.STRING, int: TensorProto.INT64, bool: TensorProto.BOOL, float: TensorProto.DOUBLE
-        }[label_type(tree)]  # fmt: skip
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
+    @abstractmethod
+    def outputs(self, x: str) -> list[Any]:
+        """Add the operations for the double-precision input ``x``; return the descriptions of the outputs."""
+
     def build(self) -> Any:
+        """Return the graph."""
         from onnx import TensorProto, helper
 
-        x = self._op("Cast", "X", to=TensorProto.DOUBLE)
-        total, sides = self._sides(x)
-        leaf = self._leaf(sides)
-        self._op("Gather", self._constant("labels", self._labels()), leaf, out="label")
-        self._nan_where_not_finite(x, self._probabilities(total, sides, leaf))
-        n, k = self.tree.n_features, len(self.tree.classes)
-        return helper.make_graph(
-            self.nodes,
-            "margotree",
-            [helper.make_tensor_value_info("X", self.input, ["samples", n])],
-            [
-                helper.make_tensor_value_info("label", self.label, ["samples"]),
-                helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["samples", k]),
-            ],
-            self.constants,
-        )
+        outputs = self.outputs(self._op("Cast", "X", to=TensorProto.DOUBLE))
+        inputs = [helper.make_tensor_value_info("X", self.input, ["samples", self.tree.n_features])]
+        return helper.make_graph(self.nodes, "margotree", inputs, outputs, self.constants)
+
+    def _from_origins(self, x: str) -> str:
+        """Add the subtraction of the origins of features, where there are any."""
+        origin = origins(self.tree)
+        return self._op("Sub", x, self._constant("origin", origin)) if origin.any() else x
 
     def _sides(self, x: str) -> tuple[str, str]:
-        """Add the sums of all nodes, and a matrix with 1 where a sample goes right at a node, 0 where it goes left."""
+        """Add the sums of all nodes, and a matrix with 1 where a sample goes right at a node, 0 where it goes left.
+
+        ``x`` is the difference from the origins.
+        """
         from onnx import TensorProto
 
         weights, threshold = unscaled_hyperplanes(self.tree)
-        origin = origins(self.tree)
-        if origin.any():
-            x = self._op("Sub", x, self._constant("origin", origin))
         total = self._op("MatMul", x, self._constant("weights", np.ascontiguousarray(weights.T)))
         right = self._op("GreaterOrEqual", total, self._constant("threshold", threshold))
         return total, self._op("Cast", right, to=TensorProto.INT64)
@@ -109,12 +118,54 @@ class _Graph:
         # The column of the root gives the shape and the first side.
         side = self._op("Gather", sides, self._constant("root", np.array([0])), axis=1)
         at = self._op("Add", side, one)
-        for _ in range(self.tree.depth - 1):
+        for _ in range(self.tree.levels - 1):
             side = self._op("GatherElements", sides, at, axis=1)
             at = self._op("Add", self._op("Add", at, at), self._op("Add", side, one))
-        first = self._constant("first leaf", np.array([topology.n_nodes(self.tree.depth)]))
+        first = self._constant("first leaf", np.array([topology.n_nodes(self.tree.levels)]))
         flat = self._op("Squeeze", at, self._constant("axis", np.array([1])))
         return self._op("Sub", flat, first)
+
+    def _nan_where_not_finite(self, x: str, found: str, out: str) -> None:
+        """Add the output ``out``: the rows of ``found``, with NaN where a row of ``x`` is not finite."""
+        nothing = self._op("ReduceSum", self._op("Mul", x, self._constant("zero", np.array([0.0]))),
+                           self._constant("across", np.array([1])), keepdims=1)  # fmt: skip
+        self._op("Add", found, nothing, out=out)
+
+    def _number(self, name: str, value: float) -> str:
+        return self._constant(name, np.array(value))
+
+    def _op(self, kind: str, *inputs: str, out: str = "", **attributes: Any) -> str:
+        from onnx import helper
+
+        name = out or f"{kind} {len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def _constant(self, name: str, value: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        self.constants.append(numpy_helper.from_array(value, name))
+        return name
+
+
+class _ClassGraph(_Graph["Tree"]):
+    """The graph of a tree of classes."""
+
+    def outputs(self, x: str) -> list[Any]:
+        """Add the labels and the probabilities."""
+        from onnx import TensorProto, helper
+
+        total, sides = self._sides(self._from_origins(x))
+        leaf = self._leaf(sides)
+        self._op("Gather", self._constant("labels", self._labels()), leaf, out="label")
+        self._nan_where_not_finite(x, self._probabilities(total, sides, leaf), "probabilities")
+        types = {
+            str: TensorProto.STRING, int: TensorProto.INT64, bool: TensorProto.BOOL, float: TensorProto.DOUBLE
+        }  # fmt: skip
+        return [
+            helper.make_tensor_value_info("label", types[label_type(self.tree)], ["samples"]),
+            helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["samples", len(self.tree.classes)]),
+        ]
 
     def _probabilities(self, total: str, sides: str, leaf: str) -> str:
         table = leaf_table(self.tree)
@@ -170,14 +221,6 @@ class _Graph:
             distance = self._op("Where", unreachable, self._number("no other label", NO_OTHER_LABEL), distance)
         return self._op("Min", distance, self._number("farthest", rule.farthest))
 
-    def _nan_where_not_finite(self, x: str, shares: str) -> None:
-        nothing = self._op("ReduceSum", self._op("Mul", x, self._constant("zero", np.array([0.0]))),
-                           self._constant("across", np.array([1])), keepdims=1)  # fmt: skip
-        self._op("Add", shares, nothing, out="probabilities")
-
-    def _number(self, name: str, value: float) -> str:
-        return self._constant(name, np.array(value))
-
     def _labels(self) -> NDArray[Any]:
         classes = self.tree.classes.tolist()
         labels = [classes[code] for code in self.tree.leaf_class.tolist()]
@@ -186,15 +229,29 @@ class _Graph:
             raise ValueError("whole numbers as labels have at most 64 bits in ONNX; train on shorter ones")
         return np.array(labels, dtype={str: np.object_, int: np.int64, bool: np.bool_, float: np.float64}[kind])
 
-    def _op(self, kind: str, *inputs: str, out: str = "", **attributes: Any) -> str:
-        from onnx import helper
 
-        name = out or f"{kind} {len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
-        return name
+class _NumberGraph(_Graph[RegressionTree]):
+    """The graph of a tree of numbers."""
 
-    def _constant(self, name: str, value: NDArray[Any]) -> str:
-        from onnx import numpy_helper
+    def outputs(self, x: str) -> list[Any]:
+        """Add the predictions: the formulas of all leaves by one matrix product, of which each row takes one."""
+        from onnx import TensorProto, helper
 
-        self.constants.append(numpy_helper.from_array(value, name))
-        return name
+        formulas, moved = leaf_formulas(self.tree), self._from_origins(x)
+        weights = np.zeros((self.tree.n_features, len(formulas)))
+        for k, formula in enumerate(formulas):
+            for term in formula.terms:
+                weights[term.feature, k] = term.weight
+        names = ("constant", "low", "high", "unit")
+        constant, low, high, unit = (
+            self._constant(name, np.array([getattr(formula, name) for formula in formulas])) for name in names
+        )
+        total = self._op("Add", self._op("MatMul", moved, self._constant("formulas", weights)), constant)
+        values = self._op("Mul", self._op("Min", self._op("Max", total, low), high), unit)
+        column = self._constant("column", np.array([1]))
+        if self.tree.levels:
+            leaf = self._op("Unsqueeze", self._leaf(self._sides(moved)[1]), column)
+            values = self._op("GatherElements", values, leaf, axis=1)
+        self._nan_where_not_finite(x, values, "column of predictions")
+        self._op("Squeeze", "column of predictions", column, out="prediction")
+        return [helper.make_tensor_value_info("prediction", TensorProto.DOUBLE, ["samples"])]

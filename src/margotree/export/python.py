@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from margotree.export.common import (
     Excess,
+    LeafFormula,
     RuleTree,
     excesses,
+    leaf_formulas,
     leaf_table,
     margin_rule,
     nested,
@@ -15,6 +18,7 @@ from margotree.export.common import (
     term_text,
 )
 from margotree.table.table_description import raw_columns
+from margotree.tree import RegressionTree
 from margotree.tree.probabilities import LABEL_LEAD
 from margotree.tree.score import NO_OTHER_LABEL, leaf_targets
 
@@ -22,10 +26,11 @@ if TYPE_CHECKING:
     from margotree.tree import Tree
 
 
-def to_python(tree: Tree) -> str:
+def to_python(tree: Tree | RegressionTree) -> str:
     """Return the source of a module with ``predict(sample)`` and ``predict_many(samples)``, for Python 3.6 or later.
 
-    ``predict_proba(sample)`` returns the probabilities of ``CLASSES``.
+    ``predict_proba(sample)`` returns the probabilities of ``CLASSES``; in the module of a regression tree there are
+    numbers only.
 
     A sample is a sequence of numbers in the order of ``FEATURES``, or a mapping (a row of ``csv.DictReader``, a JSON
     object) from column names to numbers or text. For a tree of ``margotree fit`` the columns are those of the training
@@ -34,19 +39,33 @@ def to_python(tree: Tree) -> str:
     number raise ``ValueError``, as in margotree.
     """
     raw = raw_columns(tree)
+    if isinstance(tree, RegressionTree):
+        formulas = leaf_formulas(tree)
+        kind, outcomes_text, outcomes = "A regression tree", "The name of the target.", f"TARGET = {tree.target_name!r}"
+        functions = _OF_NUMBERS.format(
+            rules=_lines(rule_tree_of(tree), "    ", lambda k, indent: _formula(formulas[k], indent))
+        )
+    else:
+        kind, outcomes_text = "A classification tree", "The labels."
+        outcomes = f"CLASSES = ({_listed(tree.classes.tolist())})"
+        functions = _OF_CLASSES.format(
+            rules=_lines(rule_tree_of(tree), "    ", lambda k, indent: f"{indent}return {k}"),
+            excesses=_listed_excesses(excesses(tree)),
+            probabilities=_probabilities(tree),
+        )
     return _MODULE.format(
+        kind=kind,
         features=_listed(tree.features),
-        classes=_listed(tree.classes.tolist()),
+        outcomes_text=outcomes_text,
+        outcomes=outcomes,
         columns=_listed([tuple(rule.record().values()) for rule in raw.rules]),
         missing=_listed(list(raw.missing)),
         comma=raw.comma,
-        rules=_lines(rule_tree_of(tree), "    "),
-        excesses=_listed_excesses(excesses(tree)),
-        probabilities=_probabilities(tree),
+        functions=functions.rstrip() + "\n",
     )
 
 
-_MODULE = '''"""A classification tree, written by margotree.  It needs Python 3.6 or later and nothing else."""
+_MODULE = '''"""{kind}, written by margotree.  It needs Python 3.6 or later and nothing else."""
 
 import re
 from math import exp, inf, isfinite
@@ -54,8 +73,8 @@ from math import exp, inf, isfinite
 #: The names of the numbers of a sample, in their order.
 FEATURES = ({features})
 
-#: The labels.
-CLASSES = ({classes})
+#: {outcomes_text}
+{outcomes}
 
 #: How a cell becomes features: the column, its features, their values where the cell is missing (None: an error), words
 #: and their values, whether other cells are numbers, and the units that may follow a number.
@@ -68,36 +87,7 @@ MISSING = ({missing})
 COMMA = {comma}
 
 
-def predict(sample):
-    """The label of one sample: numbers in the order of FEATURES, or a mapping from the names of columns to values."""
-    return CLASSES[_position(_numbers(sample))]
-
-
-def predict_many(samples):
-    """The labels of several samples."""
-    return [predict(sample) for sample in samples]
-
-
-def predict_proba(sample):
-    """The probabilities of CLASSES for one sample."""
-    excess = _excess(_numbers(sample))
-    node = 0
-    while node < len(excess):
-        node = 2 * node + (2 if excess[node] >= 0 else 1)
-    return _probabilities(excess, node - len(excess))
-
-
-def _position(x):
-{rules}
-
-
-def _excess(x):
-    """By how much a sample exceeds the threshold of each split, in margins; it goes right from 0 on."""
-    return [{excesses}    ]
-
-
-{probabilities}
-
+{functions}
 
 def _numbers(sample):
     if hasattr(sample, "keys"):
@@ -147,6 +137,55 @@ def _plain(cell, units):
     return cell.replace(",", ".") if COMMA and cell.count(",") == 1 and "." not in cell else cell
 '''
 
+
+_OF_CLASSES = '''def predict(sample):
+    """The label of one sample: numbers in the order of FEATURES, or a mapping from the names of columns to values."""
+    return CLASSES[_position(_numbers(sample))]
+
+
+def predict_many(samples):
+    """The labels of several samples."""
+    return [predict(sample) for sample in samples]
+
+
+def predict_proba(sample):
+    """The probabilities of CLASSES for one sample."""
+    excess = _excess(_numbers(sample))
+    node = 0
+    while node < len(excess):
+        node = 2 * node + (2 if excess[node] >= 0 else 1)
+    return _probabilities(excess, node - len(excess))
+
+
+def _position(x):
+{rules}
+
+
+def _excess(x):
+    """By how much a sample exceeds the threshold of each split, in margins; it goes right from 0 on."""
+    return [{excesses}    ]
+
+
+{probabilities}
+'''
+
+_OF_NUMBERS = '''def predict(sample):
+    """The prediction for one sample: numbers in the order of FEATURES, or a mapping from columns to values."""
+    return _prediction(_numbers(sample))
+
+
+def predict_many(samples):
+    """The predictions for several samples."""
+    return [predict(sample) for sample in samples]
+
+
+def _prediction(x):
+{rules}
+
+
+def _limited(total, low, high, unit):
+    return min(max(total, low), high) * unit
+'''
 
 _BY_LEAF = """#: The probabilities of each leaf.
 SHARES = ({shares})
@@ -232,13 +271,23 @@ def _listed(items: object) -> str:
     return "".join(f"\n    {item!r}," for item in items) + "\n"
 
 
-def _lines(rule_tree: RuleTree, indent: str) -> str:
+def _lines(rule_tree: RuleTree, indent: str, leaf: Callable[[int, str], str]) -> str:
+    """Return the rules; ``leaf`` returns the code of a leaf for its position and the indent."""
     if isinstance(rule_tree, int):
-        return f"{indent}return {rule_tree}"
+        return leaf(rule_tree, indent)
     inner = indent + "    "
     total = nested([term_text(term) for term in rule_tree.terms], inner)
     return (
         f"{indent}if (\n{inner}{total}\n{inner}>= {rule_tree.threshold!r}\n{indent}):\n"
-        f"{_lines(rule_tree.met, inner)}\n"
-        f"{_lines(rule_tree.otherwise, indent)}"
+        f"{_lines(rule_tree.met, inner, leaf)}\n"
+        f"{_lines(rule_tree.otherwise, indent, leaf)}"
     )
+
+
+def _formula(formula: LeafFormula, indent: str) -> str:
+    if formula.number is not None:
+        return f"{indent}return {formula.number!r}"
+    inner = indent + "    "
+    total = nested([repr(formula.constant), *(term_text(term) for term in formula.terms)], inner)
+    limits = f"{formula.low!r}, {formula.high!r}, {formula.unit!r}"
+    return f"{indent}return _limited(\n{inner}{total},\n{inner}{limits}\n{indent})"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from margotree.export.common import (
+    LeafFormula,
     Rule,
     RuleTree,
     Term,
     excesses,
+    features_in_use,
     features_of,
     grouped,
     label_type,
+    leaf_formulas,
     nested,
     rule_tree_of,
     signed,
@@ -25,13 +29,16 @@ from margotree.export.sql_probabilities import probability_of
 from margotree.table.cell_rules import CellRule, RawColumns
 from margotree.table.normalised_words import fold
 from margotree.table.table_description import raw_columns
+from margotree.tree import HyperplaneTree, RegressionTree
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
 
 
-def to_sql(tree: Tree, *, table: str | None = None, proba: Any = None) -> str:
+def to_sql(tree: Tree | RegressionTree, *, table: str | None = None, proba: Any = None) -> str:
     """Return an expression for the label of a row: ``SELECT id, CASE ... END AS label FROM people``.
+
+    For a regression tree the expression is the prediction.
 
     For a tree of ``margotree fit`` the columns are those of the training table, as text or as numbers: a subquery
     without a table reads cells as ``margotree predict`` does, with words, units, decimal commas and missing cells.
@@ -54,15 +61,24 @@ def to_sql(tree: Tree, *, table: str | None = None, proba: Any = None) -> str:
         ``proba="margin"`` of the classifiers it uses the function ``EXP`` of the database.
     """
     writer = _Writer(tree, table)
+    if isinstance(tree, RegressionTree):
+        if proba is not None:
+            raise ValueError("a regression tree has no probabilities; leave proba out")
+        formulas, rule_tree = leaf_formulas(tree), rule_tree_of(tree)
+        used = features_in_use(tree, rule_tree)
+        found = writer.rule_tree(rule_tree, "  ", lambda k, indent: writer.formula(formulas[k], indent))
+        return writer.on_features(writer.null_if_missing(used, found), used) if used else found + "\n"
     if proba is not None:
         used = features_of(excesses(tree))
         found = probability_of(tree, _position(tree, proba), writer.term, _number)
         return writer.on_features(writer.null_if_missing(used, found), used) if used else found + "\n"
     rule_tree = rule_tree_of(tree)
+    labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
     if isinstance(rule_tree, int):
-        return writer.labels[rule_tree] + "\n"
+        return labels[rule_tree] + "\n"
     used = used_features(rule_tree)
-    return writer.on_features(writer.null_if_missing(used, writer.arms(rule_tree, "  ")), used)
+    arms = writer.arms(rule_tree, "  ", lambda k, indent: labels[k])
+    return writer.on_features(writer.null_if_missing(used, arms), used)
 
 
 def _position(tree: Tree, label: Any) -> int:
@@ -72,11 +88,14 @@ def _position(tree: Tree, label: Any) -> int:
     return int(found[0])
 
 
-class _Writer:
-    """Writes features, labels and rules of one tree."""
+#: Returns the expression of a leaf for its position and the indent.
+Leaf = Callable[[int, str], str]
 
-    def __init__(self, tree: Tree, table: str | None) -> None:
-        self.labels = [_label(value, label_type(tree)) for value in tree.classes.tolist()]
+
+class _Writer:
+    """Writes features, rules and formulas of one tree."""
+
+    def __init__(self, tree: HyperplaneTree, table: str | None) -> None:
         self.prefix = "" if table is None else _name(table) + "."
         self.raw = raw_columns(tree)
         self.cell_of_feature = self.raw.rules_by_feature()
@@ -107,19 +126,32 @@ class _Writer:
             f"FROM (SELECT\n  {_listed(texts)}\n) AS texts) AS numbers) AS features)\n"
         )
 
-    def arms(self, rule: Rule, indent: str) -> str:
+    def arms(self, rule: Rule, indent: str, leaf: Leaf) -> str:
         total = nested([self.term(term) for term in rule.terms], f"{indent}     ")
         return (
             f"{indent}WHEN {total} >= {_number(rule.threshold)}\n"
-            f"{indent}THEN {self._rule_tree(rule.met, indent)}\n"
-            f"{indent}ELSE {self._rule_tree(rule.otherwise, indent)}"
+            f"{indent}THEN {self.rule_tree(rule.met, indent, leaf)}\n"
+            f"{indent}ELSE {self.rule_tree(rule.otherwise, indent, leaf)}"
         )
 
-    def _rule_tree(self, rule_tree: RuleTree, indent: str) -> str:
+    def rule_tree(self, rule_tree: RuleTree, indent: str, leaf: Leaf) -> str:
         if isinstance(rule_tree, int):
-            return self.labels[rule_tree]
+            return leaf(rule_tree, indent)
         inner = indent + "  "
-        return f"CASE\n{self.arms(rule_tree, inner)}\n{indent}END"
+        return f"CASE\n{self.arms(rule_tree, inner, leaf)}\n{indent}END"
+
+    def formula(self, formula: LeafFormula, indent: str) -> str:
+        """Return the prediction of a leaf; the sum occurs once per limit, because functions such as LEAST differ."""
+        if formula.number is not None:
+            return _number(formula.number)
+        total = nested([_number(formula.constant), *map(self.term, formula.terms)], f"{indent}     ")
+        limits = [(sign, limit) for sign, limit in (("<", formula.low), (">", formula.high)) if math.isfinite(limit)]
+        arms = "".join(
+            f"\n{indent}  WHEN {total} {sign} {_number(limit)} THEN {_number(limit * formula.unit)}"
+            for sign, limit in limits
+        )
+        inside = f"({total}) * {_number(formula.unit)}"
+        return f"CASE{arms}\n{indent}  ELSE {inside}\n{indent}END" if arms else inside
 
     def term(self, term: Term) -> str:
         """Return a term of a sum, with its sign in front."""

@@ -320,6 +320,22 @@ class HyperplaneTree(ABC):
     def _text_parts(self, style: text.TextStyle) -> text.TextParts:
         """Return what texts say about nodes and leaves."""
 
+    # -- exporting ----------------------------------------------------------------------------------------------
+
+    def to_c(self, *, name: str = "margotree") -> str:
+        """Return the tree as C source; see :func:`margotree.export.to_c`."""
+        return str(lazy_registry.get("to_c")(self, name=name))
+
+    def to_python(self) -> str:
+        """Return the tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
+        return str(lazy_registry.get("to_python")(self))
+
+    def to_onnx(self, *, float32: bool = False) -> Any:
+        """Return the tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
+        return lazy_registry.get("to_onnx")(self, float32=float32)
+
+    # -- plots --------------------------------------------------------------------------------------------------
+
     def plot(self, X: ArrayLike | None = None, y: ArrayLike | None = None, ax: Any = None, **options: Any) -> Any:
         """Plot the tree on matplotlib axes, which are returned; see :func:`margotree.plots.plot_tree`."""
         return lazy_registry.get("plot_tree")(self, X, y, ax, **options)

@@ -143,6 +143,10 @@ class RegressionTree(HyperplaneTree):
         low, high = self.limits[k].tolist()
         return formulas.Formula(leaf=leaf, weights=w, constant=b, low=low, high=high)
 
+    def to_sql(self, *, table: str | None = None) -> str:
+        """Return an SQL expression of the prediction; see :func:`margotree.export.to_sql`."""
+        return str(lazy_registry.get("to_sql")(self, table=table))
+
     def plot_predictions(self, X: ArrayLike, y: ArrayLike, ax: Any = None) -> Any:
         """Plot predictions against observed targets; see :func:`margotree.plots.plot_predictions`."""
         return lazy_registry.get("plot_predictions")(self, X, y, ax)

@@ -245,18 +245,6 @@ class Tree(HyperplaneTree):
         """Return an SQL expression of the label, or of a probability; see :func:`margotree.export.to_sql`."""
         return str(lazy_registry.get("to_sql")(self, table=table, proba=proba))
 
-    def to_c(self, *, name: str = "margotree") -> str:
-        """Return the tree as C source; see :func:`margotree.export.to_c`."""
-        return str(lazy_registry.get("to_c")(self, name=name))
-
-    def to_python(self) -> str:
-        """Return the tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
-        return str(lazy_registry.get("to_python")(self))
-
-    def to_onnx(self, *, float32: bool = False) -> Any:
-        """Return the tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
-        return lazy_registry.get("to_onnx")(self, float32=float32)
-
     # -- saving -------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

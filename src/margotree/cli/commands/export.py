@@ -18,7 +18,7 @@ from margotree.cli.exit_codes import CommandError
 from margotree.cli.saved_trees import load_tree
 
 if TYPE_CHECKING:
-    from margotree.tree import Tree
+    from margotree.tree import RegressionTree, Tree
 
 HELP = "export a saved tree as SQL, C, Python or ONNX"
 
@@ -81,10 +81,18 @@ def _default(tree: str, format_: str) -> str:
     return stem + ENDINGS[format_]
 
 
-def _source(tree: Tree, args: argparse.Namespace) -> str:
-    if args.to == "sql":
-        return tree.to_sql(table=args.table, proba=_label(tree, args.proba))
-    return tree.to_python() if args.to == "python" else tree.to_c(name=args.name or "margotree")
+def _source(tree: Tree | RegressionTree, args: argparse.Namespace) -> str:
+    from margotree.tree import RegressionTree
+
+    if args.to == "python":
+        return tree.to_python()
+    if args.to == "c":
+        return tree.to_c(name=args.name or "margotree")
+    if isinstance(tree, RegressionTree):
+        if args.proba is not None:
+            raise CommandError("a regression tree has no probabilities; leave --proba out", exit_codes.USAGE)
+        return tree.to_sql(table=args.table)
+    return tree.to_sql(table=args.table, proba=_label(tree, args.proba))
 
 
 def _label(tree: Tree, text: str | None) -> Any:
@@ -95,7 +103,7 @@ def _label(tree: Tree, text: str | None) -> Any:
     return None if text is None else labels[text]
 
 
-def _write_onnx(tree: Tree, out: str, float32: bool) -> None:
+def _write_onnx(tree: Tree | RegressionTree, out: str, float32: bool) -> None:
     try:
         content = tree.to_onnx(float32=float32).SerializeToString()
     except ImportError as error:

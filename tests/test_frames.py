@@ -1,4 +1,4 @@
-"""Data frames that are no table of numbers: the column, its dtype and the remedy are named."""
+"""Data frames that are no table of numbers: words are read, of dates the column, its dtype and the remedy are named."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,12 @@ from margotree import LocalSVMTreeClassifier, MargotClassifierCV
 pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
 
 Y = [0, 1, 0, 1, 0, 1]
+WORDS = {
+    "category": pd.Series(list("ababab"), dtype="category"),
+    "string": pd.Series(list("ababab"), dtype="string"),
+    "object": pd.Series(["a", 1, 2, None, "x", 3], dtype=object),
+}
 ODD = {
-    "category": (pd.Series(list("ababab"), dtype="category"), "words", "OneHotEncoder"),
-    "string": (pd.Series(list("ababab"), dtype="string"), "words", "OneHotEncoder"),
-    "object": (pd.Series(["a", 1, 2, None, "x", 3], dtype=object), "words", "OneHotEncoder"),
     "datetime64": (pd.Series(pd.date_range("2020-01-01", periods=6)), "dates", r"\.dt\.days"),
     "datetime64.*UTC": (pd.Series(pd.date_range("2020-01-01", periods=6, tz="UTC")), "dates", r"\.dt\.days"),
     "timedelta64": (pd.Series(pd.to_timedelta(range(6), unit="D")), "durations", "total_seconds"),
@@ -46,9 +48,20 @@ def test_a_column_that_is_no_number_is_named_with_its_dtype_and_the_remedy(dtype
         fitted.predict(frame)
 
 
+@pytest.mark.parametrize("dtype", WORDS)
+def test_words_of_any_dtype_are_read(dtype):
+    frame = pd.DataFrame({"ward": WORDS[dtype], "n": NUMBERS["Int64"]})
+    model = LocalSVMTreeClassifier(depth=1, C=100).fit(frame, Y)
+    assert {column.name for column in model.encoding_.columns} == {"ward", "n"}
+    assert model.predict(frame).tolist() == model.tree_.predict(frame).tolist()
+    numbers = frame.assign(ward=np.arange(6.0))
+    with pytest.raises(ValueError, match=r"hold words: 'ward'.*categorical_features|could not convert"):
+        LocalSVMTreeClassifier(depth=1).fit(numbers, Y).predict(frame)
+
+
 def test_several_columns_are_told_at_once():
-    frame = pd.DataFrame({"when": ODD["datetime64"][0], "ok": NUMBERS["bool"], "ward": ODD["category"][0]})
-    words = r"hold words: 'ward' .*hold dates: 'when' .*OneHotEncoder.*\(X\['when'\] - X\['when'\]\.min\(\)\)\.dt\.days"
+    frame = pd.DataFrame({"when": ODD["datetime64"][0], "ok": NUMBERS["bool"], "ward": WORDS["category"]})
+    words = r"hold words: 'ward' .*hold dates: 'when' .*\(X\['when'\] - X\['when'\]\.min\(\)\)\.dt\.days"
     with pytest.raises(ValueError, match=words):
         LocalSVMTreeClassifier().fit(frame, Y)
     tree = LocalSVMTreeClassifier(depth=1).fit(frame.assign(when=1.0 * np.arange(6), ward=0.0), Y).tree_
@@ -64,10 +77,12 @@ def test_numbers_in_any_dtype_are_numbers(kind):
 
 
 @pytest.mark.parametrize("kind", HOLES)
-def test_columns_with_missing_values_are_named(kind):
+def test_columns_with_missing_values_are_named_where_training_had_none(kind):
     frame = pd.DataFrame({"whole": NUMBERS["float"], "holey": HOLES[kind], "ok": NUMBERS["bool"]})
-    with pytest.raises(ValueError, match=r"contains NaN(.|\n)*missing values: 'holey' \(1 row\)\.\n.*missing_pipeline"):
-        LocalSVMTreeClassifier().fit(frame, Y)
+    assert "holey missing" in LocalSVMTreeClassifier().fit(frame, Y).tree_.features
+    model = LocalSVMTreeClassifier().fit(frame.assign(holey=NUMBERS["float"]), Y)
+    with pytest.raises(ValueError, match=r"contains NaN(.|\n)*missing values: 'holey' \(1 row\)\.\nNo cell was"):
+        model.predict(frame)
 
 
 def test_dates_in_an_array_are_no_numbers_either():

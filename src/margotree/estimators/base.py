@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from margotree.engines import Engine, Limits, RunControl
 from margotree.engines.run_control import Listener, NestedFitInterrupted, holding_ctrl_c
-from margotree.estimators.input_data import FloatArray, Samples, check_targets, explain_invalid_input
+from margotree.estimators.encoded_input import column_names, new_input, training_input
+from margotree.estimators.input_data import FloatArray, Samples, check_targets
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, check_parameters, threads
 from margotree.estimators.proof_checks import check_proof
 from margotree.notices import warn_from_fit
@@ -27,6 +28,9 @@ from margotree.problem import Splits
 from margotree.progress import Progress
 from margotree.proof.check import Proved
 from margotree.solution import Certificate, Solution, Stopped
+from margotree.table.encoding import Encoding
+from margotree.table.encoding_json import to_record
+from margotree.table.table_description import ENTRY
 from margotree.tree import Attributions, HyperplaneTree, Scaling
 from margotree.tree.verification import Verified
 
@@ -47,8 +51,13 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
     tree_: AnyTree
     certificate_: Certificate
+    #: How the columns become features; None if all columns hold numbers.
+    encoding_: Encoding | None = None
+    n_features_in_: int
     #: Whether the targets must be numbers.
     _numeric_targets: ClassVar[bool] = False
+    #: The groups of features of samples that are encoded already.
+    _given_groups: tuple[int, ...] | None = None
     #: The allowed values of the parameters.
     _constraints: ClassVar[Mapping[str, Constraint]] = CONSTRAINTS
 
@@ -63,8 +72,9 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
         Parameters
         ----------
-        X : array or DataFrame (samples, features)
-            The samples; all columns must be numeric.
+        X : array or DataFrame (samples, columns)
+            The samples: numbers, truth values, words (strings, categories, ordered categories) and missing cells. In an
+            array, words are allowed in the columns that ``categorical_features`` names.
         y : array (samples,)
             The targets: labels for classifiers, numbers for regressors.
         sample_weight : array (samples,), optional
@@ -92,7 +102,7 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
         if solution.certificate.stopped == Stopped.INTERRUPTED and within_scikit_learn_loop():
             raise NestedFitInterrupted("a fit inside a loop was interrupted, and its tree does not count as a result")
         with holding_ctrl_c() as interrupted:
-            tree = self._make_tree(solution, samples, scaling, problem)
+            tree = self._described(self._make_tree(solution, samples, scaling, problem))
             self._store(self._completed(tree, samples, problem), samples)
         if interrupted.is_set():
             raise KeyboardInterrupt("interrupted after the search; the tree is complete and stored as tree_")
@@ -103,9 +113,25 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
     def _checked_samples(self, X: Any, y: Any, sample_weight: Any) -> AnySamples:
         """The samples of a fit, after all checks."""
         check_targets(y)
-        with explain_invalid_input(X):
-            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=self._numeric_targets)
+        X, y, self.encoding_ = training_input(self, X, y, sample_weight, numeric_targets=self._numeric_targets)
         return self._read(X, y, sample_weight)
+
+    def count_columns(self, groups: Sequence[int]) -> Self:
+        """Let budgets and feature penalties count columns when ``fit`` gets features that were encoded before.
+
+        Parameters
+        ----------
+        groups : sequence of int
+            The column of each feature.
+        """
+        self._given_groups = tuple(groups)
+        return self
+
+    def _groups(self) -> tuple[int, ...] | None:
+        """The column of each feature, which budgets count; None if every feature is a column."""
+        if getattr(self, "proof", None) is not None:
+            return None  # no proof can be written where budgets count groups
+        return self._given_groups if self.encoding_ is None else self.encoding_.groups
 
     @abstractmethod
     def _read(self, X: FloatArray, y: NDArray[Any], sample_weight: Any) -> AnySamples:
@@ -141,6 +167,17 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
     def _make_tree(self, solution: Solution, samples: AnySamples, scaling: Scaling, problem: Any) -> AnyTree:
         """The fitted tree of a solution."""
 
+    def _described(self, tree: AnyTree) -> AnyTree:
+        """The tree with the encoding of its columns, if there is one."""
+        if self.encoding_ is None:
+            return tree
+        described = replace(self.encoding_, **self._label_fields(tree))
+        return replace(tree, terms={**tree.terms, ENTRY: to_record(described)})
+
+    def _label_fields(self, tree: AnyTree) -> dict[str, Any]:
+        """The fields of the encoding about targets."""
+        return {}
+
     def _completed(self, tree: AnyTree, samples: AnySamples, problem: Any) -> AnyTree:
         """The fitted tree after what follows the search, such as rounding."""
         return tree
@@ -151,6 +188,8 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
         self.tree_, self.certificate_ = tree, tree.certificate
 
     def _feature_names(self) -> tuple[str, ...] | None:
+        if self.encoding_ is not None:
+            return self.encoding_.features
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else tuple(names)
 
@@ -196,7 +235,7 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
     @property
     def coef_(self) -> FloatArray:
-        """The weights of the splits (nodes, features) in the units of ``X``.
+        """The weights of the splits (nodes, features of ``tree_``) in the units of ``X``.
 
         A sample goes right at node ``t`` where ``coef_[t] @ x + intercept_[t] >= 0``, up to rounding errors.
         """
@@ -211,12 +250,17 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
     @property
     def feature_importances_(self) -> FloatArray:
-        """The importance of each feature; see :meth:`margotree.tree.HyperplaneTree.feature_importances`.
+        """The importance of each column; see :meth:`margotree.tree.HyperplaneTree.feature_importances`.
 
         Like those of scikit-learn's trees they are about the training samples; for other samples there is
         ``sklearn.inspection.permutation_importance``.
         """
-        return self._tree().feature_importances()
+        of_features = self._tree().feature_importances()
+        if self.encoding_ is None:
+            return of_features
+        sums = np.zeros(self.n_features_in_)
+        np.add.at(sums, self._column_of_feature(), of_features)
+        return sums
 
     def attributions(self, X: Any) -> Attributions:
         """What each feature contributes to each prediction; see :meth:`margotree.tree.HyperplaneTree.attributions`.
@@ -227,11 +271,19 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
     @property
     def selected_features_(self) -> NDArray[np.int64]:
-        """Indices of the features that at least one split uses (``|w| >= 5e-4`` in scaled units).
+        """Indices of the columns that at least one split uses (``|w| >= 5e-4`` in scaled units).
 
         ``tree_.selected()`` has the features of each split.
         """
-        return np.flatnonzero(self._tree().selected().any(axis=0))
+        features = np.flatnonzero(self._tree().selected().any(axis=0))
+        return features if self.encoding_ is None else np.unique(self._column_of_feature()[features])
+
+    def _column_of_feature(self) -> NDArray[np.int64]:
+        """The position in ``X`` of the column of each feature, where there is an encoding."""
+        assert self.encoding_ is not None
+        place = {name: k for k, name in enumerate(column_names(self))}
+        columns = self.encoding_.columns
+        return np.array([place[columns[group].name] for group in self.encoding_.groups], dtype=np.int64)
 
     def export_text(
         self,
@@ -305,15 +357,11 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
         return self.tree_
 
     def _checked(self, X: Any) -> FloatArray:
-        with explain_invalid_input(X):
-            checked: FloatArray = validate_data(self, X, reset=False, dtype=np.float64)
-        return checked
+        return new_input(self, X, self.encoding_)
 
     def _checked_except_finite(self, X: Any) -> FloatArray:
         """``X`` after all checks except that all values are finite, which the routing of many rows includes."""
-        with explain_invalid_input(X):
-            rows: FloatArray = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        return rows
+        return new_input(self, X, self.encoding_, finite=False)
 
     def _routed(self, X: Any, use: Callable[[AnyTree, FloatArray], Any]) -> Any:
         """Apply ``use`` to the tree and the rows of ``X``; the error about missing values is that of scikit-learn."""
@@ -323,3 +371,9 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
         except ValueError:
             self._checked(X)
             raise
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags

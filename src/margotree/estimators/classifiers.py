@@ -67,6 +67,10 @@ class TreeClassifier(ClassifierMixin, TreeEstimator[ClassSamples, Tree]):
         )
         return tree.counted(samples.X, samples.y, samples.weight)
 
+    def _label_fields(self, tree: Tree) -> dict[str, Any]:
+        whole = tree.classes.dtype.kind in "iu"
+        return {"whole": whole, "spelling": () if whole else tuple(map(str, tree.classes.tolist()))}
+
     def _completed(self, tree: Tree, samples: ClassSamples, problem: Any) -> Tree:
         return self._with_probabilities(self._rounded(tree, samples), samples, problem)
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from margotree.engines import Limits
 from margotree.engines.local_search.search import Effort
@@ -24,6 +23,7 @@ from margotree.engines.run_control import Listener
 from margotree.estimators.automatic_band import DEPRECATED, band_of
 from margotree.estimators.classifiers import MarginTreeClassifier
 from margotree.estimators.cv_settings import Setting, neighbour_paths, settings
+from margotree.estimators.encoded_input import FROM_DTYPE, training_input
 from margotree.estimators.fit_warnings import (
     CutOffWarning,
     RareClassWarning,
@@ -33,7 +33,6 @@ from margotree.estimators.fit_warnings import (
 from margotree.estimators.input_data import (
     ClassSamples,
     check_targets,
-    explain_invalid_input,
     merge_duplicates,
 )
 from margotree.estimators.margot import MargotClassifier
@@ -102,7 +101,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         1: a line per fold; 2: also a line per fit.
     round : None, "auto", "points" or int, default "auto"
         Short numbers of the final tree, as in :class:`~margotree.MargotClassifier`.  Fits on folds are not rounded.
-    band, scale, class_weight, proba, gap, eps
+    band, scale, class_weight, proba, gap, eps, categorical_features
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
@@ -128,7 +127,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         :func:`margotree.plots.plot_frontier` draws it.
     interrupted_ : bool
         Whether Ctrl-C ended the choice, which was then made among the complete fits.
-    tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_
+    tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_, encoding_
         As in :class:`~margotree.MargotClassifier`.
     """
 
@@ -153,6 +152,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         verbose: int = 0,
         round: Any = "auto",
         eps: Any = DEPRECATED,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.depths = depths
         self.Cs = Cs
@@ -172,6 +172,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.verbose = verbose
         self.round = round
         self.eps = eps
+        self.categorical_features = categorical_features
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MargotClassifierCV:
         """Choose a setting by cross-validation and train it on all samples.
@@ -192,13 +193,13 @@ class MargotClassifierCV(MarginTreeClassifier):
         check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
         given_X = X
         check_targets(y)
-        with explain_invalid_input(X):
-            X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y, self.encoding_ = training_input(self, X, y, sample_weight, numeric_targets=False)
         samples = self._read(X, y, sample_weight)
         self.classes_ = samples.classes
+        n_columns = X.shape[1] if self.encoding_ is None else len(self.encoding_.columns)
         limit = math.inf if self.time_limit is None else float(self.time_limit)
-        n_features, n_classes = X.shape[1], len(samples.classes)
-        candidates = settings(*self._grid(), n_features=n_features, n_classes=n_classes, seconds=limit)
+        n_classes = len(samples.classes)
+        candidates = settings(*self._grid(), n_features=n_columns, n_classes=n_classes, seconds=limit)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         chosen, start = self._choose(samples, candidates, (X, y, sample_weight), _CHOICE_SHARE * limit, seed)
         self._store_choice(chosen)
@@ -240,7 +241,7 @@ class MargotClassifierCV(MarginTreeClassifier):
         fits = CrossValidation(
             lambda params, fold: self._model(
                 _PreliminarySearch if fold.preliminary else _FoldSearch, params, seed
-            ).set_params(proba=fold_proba),
+            ).set_params(proba=fold_proba, categorical_features=FROM_DTYPE),
             self.settings_, fold_samples, folds, scorer, paths=neighbour_paths(candidates),
             race=Race([setting.simplicity for setting in candidates]), time_limit=seconds, n_jobs=self.n_jobs,
             weigh_scores=True, verbose=int(self.verbose),
@@ -308,10 +309,12 @@ class MargotClassifierCV(MarginTreeClassifier):
         self.tree_, self.certificate_ = model.tree_, model.certificate_
 
     def _model(self, cls: type[MargotClassifier], params: Mapping[str, Any], seed: int) -> MargotClassifier:
-        return cls(
+        model = cls(
             **params, band=band_of(self), scale=self.scale, class_weight=self.class_weight, proba=self.proba,
-            random_state=seed, time_limit=None,
+            random_state=seed, time_limit=None, categorical_features=self.categorical_features,
         )  # fmt: skip
+        groups = self._groups()  # the samples of folds are encoded already
+        return model if groups is None else model.count_columns(groups)
 
 
 class HFSMargotClassifierCV(MargotClassifierCV):

@@ -121,8 +121,8 @@ def _hint(X: Any, error: Exception) -> str:
     if "Input X contains NaN" in message:
         where = f"Columns with missing values: {found}.\n" if (found := missing_counts(X)) else ""
         return (
-            f"{message}\n{where}margotree.missing_pipeline(...) makes a classifier that fills missing values and adds "
-            "features that show where."
+            f"{message}\n{where}No cell was missing in training, so nothing replaces missing cells; train on samples "
+            "with missing cells, or fill them."
         )
     known = "could not convert string" in message or "complex data" in message.lower()
     if not (known or "cast" in message or (isinstance(error, TypeError) and hasattr(X, "columns"))):

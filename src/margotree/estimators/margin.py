@@ -25,7 +25,7 @@ class MarginTreeEstimator(TreeEstimator[AnySamples, AnyTree]):
         """The parameters of the training problem."""
         names = ("depth", "C", "budget", "alpha", "max_weight")
         terms = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-        return terms | {"eps": band_of(self)}
+        return terms | {"eps": band_of(self), "groups": self._groups()}
 
     def _start(self) -> Any:
         return getattr(self, "start", None)
@@ -65,4 +65,5 @@ class MarginTreeEstimator(TreeEstimator[AnySamples, AnyTree]):
             "eps": problem.eps,
             "budget": None if problem.budget is None else problem.budget.tolist(),
             "alpha": None if problem.alpha is None else problem.alpha.tolist(),
+            **({} if problem.groups is None or problem.budget is None else {"groups": problem.groups.tolist()}),
         }

@@ -75,6 +75,10 @@ class MargotClassifier(MarginTreeClassifier):
         None: the trained tree as it is.  The certificate states what rounding cost.
     eps : float or "auto"
         Deprecated name of ``band``, removed in 0.3.
+    categorical_features : "from_dtype" or list, default "from_dtype"
+        The columns that hold words: "from_dtype" those of strings and categories, a list those with these names or
+        positions, too.  Budgets and feature penalties count columns, not the features made from them, unless
+        ``proof`` is set.
 
     Attributes
     ----------
@@ -83,9 +87,11 @@ class MargotClassifier(MarginTreeClassifier):
     certificate_ : Certificate
         Objective, bound, gap, the proved statement, and why the search stopped.
     classes_, n_features_in_, feature_names_in_
-        As in scikit-learn.
+        As in scikit-learn; the features are the columns of ``X``.
+    encoding_ : Encoding or None
+        How columns with words and missing cells become features; None if all columns hold numbers.
     selected_features_ : array of int
-        The features that at least one split uses (``|w| >= 5e-4`` in scaled units, as in the paper).
+        The columns that at least one split uses (``|w| >= 5e-4`` in scaled units, as in the paper).
     """
 
     def __init__(
@@ -112,6 +118,7 @@ class MargotClassifier(MarginTreeClassifier):
         scheduler: str | None = None,
         round: Any = None,
         eps: Any = DEPRECATED,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -134,6 +141,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.scheduler = scheduler
         self.round = round
         self.eps = eps
+        self.categorical_features = categorical_features
 
 
 class HFSMargotClassifier(MargotClassifier):
@@ -176,6 +184,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         verbose: int = 0,
         round: Any = None,
         eps: Any = DEPRECATED,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -193,6 +202,7 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         self.verbose = verbose
         self.round = round
         self.eps = eps
+        self.categorical_features = categorical_features
 
     def _engine(self) -> str:
         return "local_svm"

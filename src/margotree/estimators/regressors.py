@@ -61,7 +61,8 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         depth = terms["depth"] = check_depth(terms["depth"])
         terms["C"] = _penalties(terms["C"], depth)
         terms["eps"] = resolve_band(terms["eps"], len(y))
-        terms["budget"] = _budgets(terms["budget"], self.leaf_budget, depth, X.shape[1], soft=self.alpha is not None)
+        n_columns = X.shape[1] if terms["groups"] is None else len(set(terms["groups"]))
+        terms["budget"] = _budgets(terms["budget"], self.leaf_budget, depth, n_columns, soft=self.alpha is not None)
         return Problem.make(X, y, weight=weight, task=Regression(_epsilon(self.epsilon)), **terms)
 
     def _hyperplanes_of(self, tree: HyperplaneTree, scaling: Scaling, samples: NumberSamples) -> Splits:
@@ -125,7 +126,8 @@ class MargotRegressor(MarginTreeRegressor):
         The loss at leaves.
     band : float or "auto", default "auto"
         Width of the band at each split, in which no training sample may lie, as for classifiers.
-    scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose, proof, scheduler
+    scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose, proof, scheduler,
+    categorical_features
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
@@ -134,10 +136,10 @@ class MargotRegressor(MarginTreeRegressor):
         The fitted tree, which predicts without scikit-learn and can be saved and printed.
     certificate_ : Certificate
         Objective, bound, gap, the proved statement, and why the search stopped.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_, feature_names_in_, encoding_
+        As in :class:`~margotree.MargotClassifier`.
     selected_features_ : array of int
-        The features that at least one split or formula uses (``|w| >= 5e-4`` in scaled units).
+        The columns that at least one split or formula uses (``|w| >= 5e-4`` in scaled units).
     """
 
     def __init__(
@@ -162,6 +164,7 @@ class MargotRegressor(MarginTreeRegressor):
         verbose: int = 0,
         proof: Any = None,
         scheduler: str | None = None,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -182,6 +185,7 @@ class MargotRegressor(MarginTreeRegressor):
         self.verbose = verbose
         self.proof = proof
         self.scheduler = scheduler
+        self.categorical_features = categorical_features
 
 
 class HFSMargotRegressor(MargotRegressor):
@@ -221,6 +225,7 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
+        categorical_features: Any = "from_dtype",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -236,6 +241,7 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.categorical_features = categorical_features
 
     def _engine(self) -> str:
         return "local_svm"

@@ -154,7 +154,8 @@ class Reader:
             same = f"{self.name}_same(cell, n, {c_text(word if exact else _lower(word))}, {int(exact)})"
             arms.append(f"    else if ({same}) {{ {_assigned(values, first)} }}\n")
         if not rule.numeric:
-            return "".join([*arms, f"    else {refused}\n"])
+            other = refused if rule.other is None else f"{{ {_assigned(rule.other, first)} }}"
+            return "".join([*arms, f"    else {other}\n"])
         arms.append("    else {\n")
         if rule.units:
             arms.append("        const size_t whole = n;\n")

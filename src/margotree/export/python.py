@@ -77,7 +77,8 @@ FEATURES = ({features})
 {outcomes}
 
 #: How a cell becomes features: the column, its features, their values where the cell is missing (None: an error), words
-#: and their values, whether other cells are numbers, and the units that may follow a number.
+#: and their values, whether other cells are numbers, the units that may follow a number, and the values of the features
+#: for all other cells (None: an error).
 COLUMNS = ({columns})
 
 #: Cells that mean "not known".
@@ -102,7 +103,7 @@ def _numbers(sample):
     return x
 
 
-def _values(sample, column, features, missing, words, numeric, units):
+def _values(sample, column, features, missing, words, numeric, units, other):
     """The features of one cell."""
     if column not in sample:
         raise ValueError("the sample has no %r" % (column,))
@@ -115,6 +116,8 @@ def _values(sample, column, features, missing, words, numeric, units):
     same = [word for word in words if word == text] or [word for word in words if _fold(word) == _fold(text)]
     if len(same) == 1:
         return words[same[0]]
+    if other is not None:
+        return other
     if not numeric:
         raise ValueError("%r of %r was in no training row, which had %s" % (cell, column, ", ".join(words)))
     try:

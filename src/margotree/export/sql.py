@@ -196,6 +196,8 @@ class _Cell:
             arms.append(f"WHEN {word} IN ({', '.join(words)}) THEN {_number(value)}")
         if self.rule.numeric:
             arms.append(f"WHEN {_no_number(f'n{self.k}')} THEN NULL ELSE {_number(0.0) if k else self._number()}")
+        elif self.rule.other is not None:
+            arms.append(f"ELSE {_number(self.rule.other[k])}")
         return f"CASE {' '.join(arms)} END"
 
     def _spelled(self, word: str) -> str:

@@ -14,6 +14,8 @@ from margotree.tree.scaling import FloatArray
 
 #: The option for a missing cell.
 _NOT_KNOWN = "not known"
+#: The option for a word that is not in the training data.
+_OTHER = "any other"
 
 
 def columns_of(tree: Tree, paths: SamplePaths | None) -> list[dict[str, Any]]:
@@ -56,6 +58,8 @@ def _choice(rule: CellRule, at: list[int], typical: float | str | None, samples:
     options: list[dict[str, Any]] = [{"word": word, "values": list(values)} for word, values in words.items()]
     if rule.missing is not None and rule.missing not in words.values():
         options.append({"word": _NOT_KNOWN, "values": list(rule.missing), "missing": True})
+    if rule.other is not None and rule.other not in (rule.missing, *words.values()):
+        options.append({"word": _OTHER, "values": list(rule.other), "other": True})
     if samples is None:
         start = list(words).index(typical) if isinstance(typical, str) and typical in words else 0
         return {"options": options, "start": start}

@@ -12,6 +12,8 @@ Files to text:
 Text to numbers:
     ``column_inference`` learns the encoding; ``encoding`` applies it; ``cells``, ``amounts`` (numbers with units) and
     ``normalised_words`` interpret single cells; ``cell_rules`` describes the encoding for exports and report pages.
+Data frames:
+    ``frame_columns`` reads columns of frames and arrays; ``frame_encoding`` learns an encoding from them.
 Saved trees:
     ``encoding_json`` converts encodings to JSON values; ``table_description`` reads them from a tree.
 Notes for the user:

@@ -22,6 +22,10 @@ _AMOUNT = re.compile(r"([+-]?[\d.,]*\d(?:[eE][+-]?\d+)?)\s*(%|[^\W\d_]{1,12})")
 #: The "unit" of a column in which months are written as words.
 MONTH_NAMES = "month name"
 
+#: The "unit" of a column of truth values, 1 for true and 0 for false.
+TRUTH = "true or false"
+_TRUTH = {"true": 1.0, "false": 0.0}
+
 
 def unit_of(cells: Sequence[str]) -> str | None:
     """The unit of all cells that are not bare numbers ("%", "months" or ``MONTH_NAMES``); None if they differ."""
@@ -49,21 +53,24 @@ def without_unit(cells: Sequence[str], unit: str | None) -> list[str]:
     """The cells without the unit, months as their numbers; other cells stay unchanged."""
     if unit is None:
         return list(cells)
-    if unit == MONTH_NAMES:
-        return [_month(cell) or cell for cell in cells]
+    if unit in (MONTH_NAMES, TRUTH):
+        words = number_words(unit)
+        return [str(words.get(fold(cell), cell)) for cell in cells]
     return [_strip_unit(cell, _singular(unit)) for cell in cells]
 
 
 def unit_spellings(unit: str | None) -> tuple[str, ...]:
     """The forms of the unit that may follow a number, in lower case: plural and singular."""
-    if unit is None or unit == MONTH_NAMES:
+    if unit in (None, MONTH_NAMES, TRUTH):
         return ()
     one = _singular(unit)
     return tuple(form for form in (f"{one}s", one) if _singular(form) == one and _AMOUNT.fullmatch(f"1{form}"))
 
 
-def month_words(unit: str | None) -> dict[str, float]:
-    """The names of months with their numbers if the unit is ``MONTH_NAMES``, otherwise empty."""
+def number_words(unit: str | None) -> dict[str, float]:
+    """The words that stand for numbers: names of months (``MONTH_NAMES``), true and false (``TRUTH``)."""
+    if unit == TRUTH:
+        return dict(_TRUTH)
     if unit != MONTH_NAMES:
         return {}
     return {name + dot: float(number) for name, number in _MONTH.items() for dot in ("", ".")}

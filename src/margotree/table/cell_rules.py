@@ -17,7 +17,7 @@ class CellRule:
     2. The cell is one of ``words``, in any case and spacing: each word is listed with its values.
     3. The column is ``numeric`` and the cell is a number, alone or followed by one of ``units``: the first feature has
        that value, the others (the indicator of a missing cell) are 0.
-    4. Otherwise the row cannot be classified.
+    4. Otherwise ``other`` holds the values; the row cannot be classified if it is None.
     """
 
     column: str
@@ -26,6 +26,7 @@ class CellRule:
     words: tuple[tuple[str, FloatTuple], ...] = ()
     numeric: bool = False
     units: tuple[str, ...] = ()
+    other: FloatTuple | None = None
 
     def record(self) -> dict[str, Any]:
         """The rule as JSON values."""
@@ -36,6 +37,7 @@ class CellRule:
             "words": {word: list(values) for word, values in self.words},
             "numeric": self.numeric,
             "units": list(self.units),
+            "other": None if self.other is None else list(self.other),
         }
 
 

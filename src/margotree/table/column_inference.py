@@ -132,7 +132,8 @@ def _suspects(table: Table, encoding: Encoding, words: set[str]) -> dict[str, st
     found = {}
     for column in encoding.columns:
         cells = table.column(column.name)
-        values = None if isinstance(column, Category) else parse_numbers(without_unit(cells, column.unit), table)[0]
+        unit = column.unit if isinstance(column, Number) else None
+        values = parse_numbers(without_unit(cells, unit), table)[0] if isinstance(column, Number) else None
         if reason := first_suspicion(ColumnCells(name=column.name, cells=cells, values=values, labels=labels)):
             found[column.name] = reason
     # Columns that the user declares as categorical are checked for leakage only.

@@ -1,7 +1,8 @@
 """Encode the columns of a table as features, labels and weights.
 
 An :class:`Encoding` is learned from the training file (``column_inference``), saved with the tree and applied to new
-files.  Its columns are of the classes :class:`Number` and :class:`Category`.
+files.  Its columns are of the classes :class:`Number`, :class:`Category` and :class:`Ordered`.  Data frames have
+encodings of the same classes (``frame_encoding``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from margotree.table.amounts import month_words, unit_spellings, without_unit
+from margotree.table.amounts import number_words, unit_spellings, without_unit
 from margotree.table.cell_rules import CellRule, RawColumns
 from margotree.table.cells import MISSING, parse_numbers
 from margotree.table.missing_cells import Filled, MissingReport
@@ -30,8 +31,8 @@ class Number:
     """A column of numbers.
 
     ``fill`` replaces missing cells, unless it is None.  ``unit`` is the unit of the numbers ("%", "months", names of
-    months).  ``flag`` adds a 0/1 feature that is 1 where the cell is missing.  ``typical`` is the median of the
-    training file, for display only.
+    months, true and false).  ``flag`` adds a 0/1 feature that is 1 where the cell is missing.  ``typical`` is the
+    median of the training file, for display only.
     """
 
     name: str
@@ -47,13 +48,13 @@ class Number:
     @property
     def rule(self) -> CellRule:
         """The rule that turns a cell into the features."""
-        months = month_words(self.unit)
+        words = number_words(self.unit)
         present = (0.0,) * self.flag
         return CellRule(
             column=self.name,
             features=self.features,
             missing=None if self.fill is None else (self.fill, *(1.0,) * self.flag),
-            words=tuple((word, (number, *present)) for word, number in months.items()),
+            words=tuple((word, (number, *present)) for word, number in words.items()),
             numeric=True,
             units=unit_spellings(self.unit),
         )
@@ -66,7 +67,11 @@ class Number:
                 f"{table.source}, line {table.lines[bad[0]]}: {cells[bad[0]]!r} in column {self.name!r} is not a "
                 f"number, but the tree was trained on numbers in this column{_and_more(len(bad))}"
             )
-        coded = np.zeros((len(cells), len(self.features)))
+        return self.coded(values)
+
+    def coded(self, values: FloatArray) -> FloatArray:
+        """The features of numbers, which are NaN where the cell is missing."""
+        coded = np.zeros((len(values), len(self.features)))
         coded[:, 0] = values
         coded[np.isnan(values)] = np.nan if (missing := self.rule.missing) is None else missing
         return coded
@@ -77,7 +82,8 @@ class Category:
     """A column of words: a 0/1 feature for each word; for two words, one feature that is 1 for the second.
 
     Words that differ in case or blanks are the same.  ``fill`` and ``flag`` are as in :class:`Number`.  ``typical`` is
-    the most frequent word of the training file, for display only.
+    the most frequent word of the training file, for display only.  With ``others`` any other word is allowed, and all
+    its features are 0; otherwise it is an error.
     """
 
     name: str
@@ -85,6 +91,7 @@ class Category:
     fill: str | None = None
     flag: bool = False
     typical: str | None = field(default=None, compare=False)
+    others: bool = False
 
     @property
     def encoded_values(self) -> tuple[str, ...]:
@@ -107,10 +114,13 @@ class Category:
             features=self.features,
             missing=None if self.fill is None else (*coded[self.fill], *(1.0,) * self.flag),
             words=tuple((word, (*values, *present)) for word, values in coded.items()),
+            other=(0.0,) * len(self.features) if self.others else None,
         )
 
     def unknown_positions(self, cells: Sequence[str]) -> list[int]:
-        """The positions of cells with words that are not in the training file."""
+        """The positions of cells with words that are not in the training file, where these are not allowed."""
+        if self.others:
+            return []
         known = Spellings(self.values)
         unknown = {cell for cell in set(cells) if cell and known(cell) is None}
         return [k for k, cell in enumerate(cells) if cell in unknown] if unknown else []
@@ -129,15 +139,61 @@ class Category:
                 f"the training file{_and_more(len(unknown_cells))}; its words are {known}.  Correct the cell, or add "
                 "--unknown ignore to treat such a word as none of them"
             )
-        rule, spelled = self.rule, Spellings(self.values)
-        size = len(rule.features)
-        values_of: dict[str | None, tuple[float, ...]] = dict(rule.words) | {None: (0.0,) * size}
-        coded = {cell: values_of[spelled(cell)] for cell in set(cells) if cell}
-        coded[""] = (np.nan,) * size if rule.missing is None else rule.missing
-        return np.array([coded[cell] for cell in cells], dtype=np.float64).reshape(-1, size)
+        return self.coded(cells)
+
+    def coded(self, cells: Sequence[str]) -> FloatArray:
+        """The 0/1 features of each cell; those of a word that is not in the training file are 0."""
+        return _coded_words(cells, self.rule, (0.0,) * len(self.features))
 
 
-Column = Number | Category
+@dataclass(frozen=True, kw_only=True)
+class Ordered:
+    """A column of words with an order: one feature, the position of the word in ``values``, from 0 on.
+
+    ``fill`` and ``flag`` are as in :class:`Number`, ``typical`` as in :class:`Category`.  A word that is not in
+    ``values`` counts as missing.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    fill: str | None = None
+    flag: bool = False
+    typical: str | None = field(default=None, compare=False)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.name, *_missing_feature(self))
+
+    @property
+    def rule(self) -> CellRule:
+        """The rule that turns a cell into the features."""
+        present = (0.0,) * self.flag
+        words = tuple((word, (float(k), *present)) for k, word in enumerate(self.values))
+        missing = None if self.fill is None else (float(self.values.index(self.fill)), *(1.0,) * self.flag)
+        return CellRule(column=self.name, features=self.features, missing=missing, words=words, other=missing)
+
+    def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
+        """The features of each cell; NaN where the cell is missing and ``fill`` is None."""
+        return self.coded(cells)
+
+    def coded(self, cells: Sequence[str]) -> FloatArray:
+        """The same as :meth:`encode`, for any cells."""
+        rule = self.rule
+        return _coded_words(cells, rule, (np.nan,) * len(rule.features) if rule.missing is None else rule.missing)
+
+
+Column = Number | Category | Ordered
+
+
+def _coded_words(cells: Sequence[str], rule: CellRule, other: tuple[float, ...]) -> FloatArray:
+    """The features of words: ``other`` are those of unknown words; NaN where missing cells are not filled."""
+    spelled, size = Spellings([word for word, _ in rule.words]), len(rule.features)
+    values_of: dict[str | None, tuple[float, ...]] = dict(rule.words) | {None: other}
+    coded = {cell: values_of[spelled(cell)] for cell in set(cells) if cell}
+    coded[""] = (np.nan,) * size if rule.missing is None else rule.missing
+    different = {cell: k for k, cell in enumerate(coded)}
+    numbers = np.array(list(coded.values()), dtype=np.float64).reshape(-1, size)
+    return numbers[[different[cell] for cell in cells]]
 
 
 def _missing_feature(column: Column) -> tuple[str, ...]:
@@ -183,7 +239,7 @@ class Encoding:
 
     Parameters
     ----------
-    columns : tuple of Number or Category
+    columns : tuple of Number, Category or Ordered
         The columns that become features.
     target : str
         The column with the labels.
@@ -220,6 +276,11 @@ class Encoding:
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The position of its column for each feature, so that budgets can count columns."""
+        return tuple(k for k, column in enumerate(self.columns) for _ in column.features)
 
     @property
     def raw(self) -> RawColumns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from margotree.table.encoding import Category, Column, Encoding, Number
+from margotree.table.encoding import Category, Column, Encoding, Number, Ordered
 from margotree.table.missing_cells import MissingReport
 from margotree.table.read_options import ReadOptions
 from margotree.table.table import TableError
@@ -49,14 +49,12 @@ def from_record(record: Any) -> Encoding:
 
 def check_record(record: Any) -> None:
     """Raise TableError unless ``record`` is a valid description of a training file: encoding and counts of rows."""
-    encoding = from_record(record)
+    from_record(record)
     try:
         for name in ("sha256", "sha256_of_set"):
             _entry_of_type(record, name, str, optional=True)
         if _entry_of_type(record, "rows", int, optional=True) is not None and record["rows"] < 0:
             raise ValueError(f"'rows' cannot be {record['rows']!r}")
-        if not encoding.target:
-            raise ValueError("'target' is empty")
         missing_report(record)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise TableError(f"the tree file's description of its training rows is not valid: {_reason(error)}") from None
@@ -93,7 +91,9 @@ def _column_record(column: Column) -> dict[str, Any]:
     both = {"name": column.name, "fill": column.fill, "flag": column.flag, "typical": column.typical}
     if isinstance(column, Number):
         return {"kind": "number", **both, "unit": column.unit}
-    return {"kind": "category", **both, "values": list(column.values)}
+    if isinstance(column, Ordered):
+        return {"kind": "ordered", **both, "values": list(column.values)}
+    return {"kind": "category", **both, "values": list(column.values), "others": column.others}
 
 
 def _column(entry: Mapping[str, Any]) -> Column:
@@ -104,12 +104,15 @@ def _column(entry: Mapping[str, Any]) -> Column:
         typical = _entry_of_type(entry, "typical", (int, float), optional=True)
         fill, typical = (None if number is None else float(number) for number in (fill, typical))
         return Number(name=name, fill=fill, unit=unit, flag=flag, typical=typical)
-    if entry["kind"] == "category":
+    if entry["kind"] in ("category", "ordered"):
         values, fill = _words(entry, "values"), _entry_of_type(entry, "fill", str, optional=True)
         if len(values) < 2 or (fill is not None and fill not in values):
             raise ValueError(f"a column of words cannot have the words {values!r} with {fill!r} for missing cells")
         typical = _entry_of_type(entry, "typical", str, optional=True)
-        return Category(name=name, values=values, fill=fill, flag=flag, typical=typical)
+        if entry["kind"] == "ordered":
+            return Ordered(name=name, values=values, fill=fill, flag=flag, typical=typical)
+        others = _entry_of_type(entry, "others", bool, default=False)
+        return Category(name=name, values=values, fill=fill, flag=flag, typical=typical, others=others)
     raise ValueError(f"the kind of a column cannot be {entry['kind']!r}")
 
 

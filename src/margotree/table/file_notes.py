@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from margotree.table.amounts import MONTH_NAMES, has_unit
-from margotree.table.encoding import Category, Column, Encoding
+from margotree.table.amounts import MONTH_NAMES, TRUTH, has_unit
+from margotree.table.encoding import Category, Column, Encoding, Number
 from margotree.table.table import Table
 
 
@@ -45,8 +45,8 @@ def _filled_note(column: Column, table: Table) -> str:
 
 
 def _units_note(column: Column, table: Table) -> str:
-    unit = None if isinstance(column, Category) else column.unit
+    unit = column.unit if isinstance(column, Number) else None
     cells = table.column(column.name)
-    if unit in (None, MONTH_NAMES) or not any(cells) or has_unit(cells, unit):
+    if unit in (None, MONTH_NAMES, TRUTH) or not any(cells) or has_unit(cells, unit):
         return ""
     return f"column {column.name!r} has the unit {unit!r} in the training file and none here: the same unit is assumed"

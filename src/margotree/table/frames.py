@@ -14,8 +14,8 @@ _MAX_NAMED = 6
 _KINDS = ("words", "dates", "durations", "other objects")
 
 _ENCODE = (
-    'encode words, for example with OneHotEncoder in a Pipeline (see "Words and missing values: a pipeline" in the '
-    "gallery, examples/gallery/plot_5_pipeline.py)"
+    "words are read in a column of a data frame that has words in training, too, or in one of an array that "
+    "categorical_features names"
 )
 
 
@@ -100,7 +100,7 @@ def _non_numeric_cell(column: Any) -> Any:
         return None
     except (TypeError, ValueError):
         cells = np.asarray(column, dtype=object)
-    return next((cell for cell in cells if not _is_missing(cell) and not _is_number(cell)), None)
+    return next((cell for cell in cells if not is_missing(cell) and not _is_number(cell)), None)
 
 
 def _is_number(cell: Any) -> bool:
@@ -111,7 +111,8 @@ def _is_number(cell: Any) -> bool:
     return True
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is None, NaN, NA or NaT."""
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
@@ -120,7 +121,7 @@ def _count_missing(column: Any) -> int:
         return int(column.isna().sum())
     if column.dtype.kind == "f":
         return int(np.isnan(column).sum())
-    return sum(map(_is_missing, column)) if column.dtype.kind == "O" else 0
+    return sum(map(is_missing, column)) if column.dtype.kind == "O" else 0
 
 
 def missing_rows(y: Any) -> list[int]:
@@ -135,7 +136,7 @@ def missing_rows(y: Any) -> list[int]:
         if values.dtype.kind == "f":
             found = np.isnan(values)
         elif values.dtype.kind == "O":
-            found = np.array([_is_missing(value) for value in values.ravel()], dtype=bool).reshape(values.shape)
+            found = np.array([is_missing(value) for value in values.ravel()], dtype=bool).reshape(values.shape)
         else:
             return []
     return np.flatnonzero(found).tolist() if found.ndim == 1 else []

@@ -17,6 +17,7 @@ from margotree import lazy_registry
 from margotree.problem import Splits, TrainingProblem, check_depth, tie, topology
 from margotree.solution import Certificate
 from margotree.table.frames import non_numeric_columns, non_numeric_message
+from margotree.table.table_description import encoded_rows
 from margotree.tree import file, text, verification
 from margotree.tree.contributions import Attributions
 from margotree.tree.decision_path import Path, Step
@@ -373,6 +374,9 @@ class HyperplaneTree(ABC):
 
     def given(self, X: ArrayLike) -> FloatArray:
         """Return samples as an array of numbers in the units of the user, one row each."""
+        encoded = encoded_rows(self, X)
+        if encoded is not None:
+            return encoded
         if self.feature_names is not None and hasattr(X, "columns"):
             X = self._columns(X)
         try:

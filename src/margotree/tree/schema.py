@@ -112,6 +112,7 @@ _TERMS: Mapping[str, Callable[[str, Any], object]] = {
     "C": _number_or_numbers,
     "eps": number,
     "budget": _number_or_numbers,
+    "groups": _numbers,
     "alpha": _number_or_numbers,
     "max_weight": number,
     "class_weight": _numbers,

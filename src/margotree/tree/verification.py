@@ -146,6 +146,7 @@ def restate_numbers(
         return Problem.make(
             scaled[used], tree.target.apply(targets[used]), task=Regression(terms["epsilon"]), depth=tree.depth,
             C=terms["C"], eps=terms["eps"], budget=terms.get("budget"), alpha=terms.get("alpha"), weight=weight[used],
+            groups=terms.get("groups"),
         )  # fmt: skip
     except KeyError as error:
         raise VerificationError(f"the tree's terms have no {error}, so its training problem cannot be stated") from None
@@ -158,7 +159,7 @@ def _margin(
 ) -> Problem:
     K = int(terms.get("n_classes") or 2)
     class_weight = np.asarray(terms.get("class_weight") or [1.0] * K)
-    named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha")}
+    named: dict[str, Any] = {k: terms.get(k) for k in ("C", "budget", "alpha", "groups")}
     if K > 2:
         weight = weight * class_weight[code]
         return Problem.make(X, code, task=Multiclass(K), depth=depth, eps=terms["eps"], weight=weight, **named)

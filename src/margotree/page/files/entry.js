@@ -40,7 +40,7 @@ function readCell(column, cell) {
   const known = wordValues(column.words, text);
   if (known !== undefined) return known;
   const number = column.numeric ? parseNumber(withoutUnit(column, text)) : NaN;
-  if (!Number.isFinite(number)) return null;
+  if (!Number.isFinite(number)) return column.other;
   const values = column.features.map((_, k) => (k === 0 ? number : 0));
   // A column that is 0 or 1 in all samples is a choice of these.
   return column.options && !column.options.some((option) => option.values[0] === number) ? null : values;
@@ -128,7 +128,7 @@ function valuesOf(cells) {
     const read = readCell(column, cells[c]);
     if (read === null) {
       if (!column.options) return { wrong: `\u201c${cells[c]}\u201d for ${column.name} is no number.` };
-      const words = column.options.filter((option) => !option.missing).map((option) => option.word).join(", ");
+      const words = column.options.filter((option) => !option.missing && !option.other).map((option) => option.word).join(", ");
       return { wrong: `\u201c${cells[c]}\u201d for ${column.name} is none of: ${words}.` };
     }
     column.features.forEach((j, k) => { values[j] = read[k]; });

@@ -16,6 +16,7 @@ from margotree.problem import Splits, topology
 from margotree.table import Category, Encoding, Number
 from margotree.table.encoding_json import to_record
 from margotree.tree import Scaling, Tree
+from test_notebook import PROOF
 
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",
@@ -129,9 +130,11 @@ def chrome():
 def show(chrome, tmp_path):
     """Open the page of a tree; at the end nothing may have gone wrong in it."""
 
-    def open_page(tree, X=None, y=None):
+    def open_page(tree, X=None, y=None, *, details=True):
         write_page(tree, tmp_path / "tree.html", X, y)
         chrome.get((tmp_path / "tree.html").as_uri())
+        if details:
+            chrome.execute_script("margotree.setDetails(true)")
         return chrome
 
     yield open_page
@@ -201,6 +204,70 @@ def test_the_page_walks_as_the_tree_does(show, depth, n_features, used, classes,
         np.testing.assert_allclose([number(d) for d in page["distance"]], length, rtol=1e-2)
         if values is not None:
             assert number(page["decisionShown"]) == pytest.approx(values[i], rel=1e-3)
+
+
+REASONS = """
+return arguments[0].map((values) => {
+  margotree.fill(values);
+  return [...document.querySelectorAll("#why li")].map((item) => item.textContent);
+});
+"""
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "rounded", "logic"])
+def test_the_page_gives_the_reasons_that_python_gives(show, kind):
+    from margotree import MargotClassifier
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 6)).round(2) * [1, 100, 0.01, 1, 1, 1]
+    if kind == "logic":
+        X = (X > 0).astype(float)
+    y = np.where(X[:, 0] + X[:, 3] > (1 if kind == "logic" else 0), "ill", "well")
+    options = {"sparse": {"budget": 1}, "rounded": {"budget": 3, "round": "auto"}, "logic": {"round": "auto"}}
+    tree = MargotClassifier(C=10, node_limit=2, **options.get(kind, {})).fit(X, y).tree_
+    samples = X[:20]
+    found = show(tree, X, y, details=False).execute_script(REASONS, samples.tolist())
+    for x, reasons in zip(samples, found, strict=True):
+        plain = [reason.replace("\N{MINUS SIGN}", "-").replace("\N{MIDDLE DOT}", "*") for reason in reasons]
+        expected = [reason.replace("+ ... (", "+ \N{HORIZONTAL ELLIPSIS} (") for reason in tree.path(x).reasons]
+        assert plain == expected or not expected
+
+
+def test_numbers_of_nodes_and_distances_are_shown_on_request(show):
+    tree, X, y = grown(2, 6, used=2)
+    tree = replace(tree, certificate=PROOF)
+    page = show(tree, X, y, details=False)
+    plain = page.find_element("tag name", "body").text
+    changes = [item.text for item in page.find_elements("css selector", "#change li")]
+    assert changes and all(item.startswith(("With ", "No ")) for item in changes)
+    assert [item.text for item in page.find_elements("css selector", "#why li")] and "probability" in plain
+    assert not re.search(r"\[\d\]|\bh [+\N{MINUS SIGN}]|hyperplane|margin reaches|bound|decision value", plain)
+    page.find_element("id", "details").click()
+    shown = page.find_element("tag name", "body").text
+    assert all(word in shown for word in ("[0]", "hyperplane", "margin", "bound", "decision value"))
+    page.find_element("id", "details").click()
+    assert page.find_element("tag name", "body").text == plain
+
+
+def test_changes_in_words_lead_to_the_answer_they_name(show):
+    tree, X, y = grown(2, 4, used=2, classes=("a", "b", "c"))
+    page = show(tree, X, y, details=False)
+    seen = 0
+    for x in X[:12]:
+        page.execute_script("margotree.fill(arguments[0])", x.tolist())
+        for item in page.find_elements("css selector", "#change li"):
+            said = re.fullmatch(
+                r"With (.*), the answer would be (.)\.", item.text.replace("No single value is enough. ", "")
+            )
+            if said is None:
+                continue
+            moved = x.copy()
+            for part in said[1].replace(" (out of range)", "").split(" and "):
+                name, value = re.fullmatch(r"(.*) = (\S+) instead of \S+", part).groups()
+                moved[tree.features.index(name)] = number(value)
+            seen += 1
+            assert tree.predict([moved])[0] == said[2]
+    assert seen > 5
 
 
 def test_samples_on_a_hyperplane_go_right(show):
@@ -380,8 +447,8 @@ def test_the_tree_is_walked_with_the_keyboard(show):
         assert title.startswith(f"Split at node {node}" if node < tree.n_nodes else f"Leaf {node}")
         return node
 
-    # Tab reaches the tree in one step after the link and leaves it in one step.
-    page.find_element("css selector", ".skip").send_keys(Keys.TAB)
+    # Tab reaches the tree in one step after the form and leaves it in one step.
+    page.find_element("id", "paste").send_keys(Keys.TAB)
     if page.switch_to.active_element.get_attribute("role") != "treeitem":
         page.switch_to.active_element.send_keys(Keys.TAB)
     arrows = (Keys.ARROW_RIGHT, Keys.ARROW_DOWN, Keys.ARROW_LEFT, Keys.END, Keys.ARROW_UP, Keys.HOME)

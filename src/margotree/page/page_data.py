@@ -17,6 +17,7 @@ from margotree.tree.proof_summary import proof_text
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
 from margotree.tree.score import leaf_targets
+from margotree.tree.sentences import printed_sum
 from margotree.tree.text import rule_of, target_sides_text
 
 _MODELS = {
@@ -51,6 +52,7 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "scaled": not tree.scaling.is_identity,
         "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
         "outline": _outline(tree),
+        "decides": (np.count_nonzero(tree.labels_below(reached_only=False), axis=1) > 1).tolist(),
         "probabilities": _probabilities(tree),
         "counts": (tree.counts if paths is None else paths.counts()).tolist(),
         "counted": "the training samples" if paths is None else f"{len(paths.code)} samples",
@@ -157,10 +159,20 @@ def _rule(tree: Tree, t: int) -> dict[str, Any]:
         "threshold": rule.threshold,
         "relation": rule.relation,
         "logic": bool(rule.literals),
+        "literals": list(rule.literals),
+        "helps": list(rule.helps),
+        "least": rule.least,
+        "exact": _exact(tree, t),
         "leftOut": rule.left_out,
         "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
         "wanted": target_sides_text(tree, t),
     }
+
+
+def _exact(tree: Tree, t: int) -> dict[str, Any]:
+    """Return the weights and the threshold that the printed ones stand for, in the units of the user."""
+    features, weights, limit = printed_sum(tree, t)
+    return {"features": features.tolist(), "weights": weights.tolist(), "limit": limit}
 
 
 def _samples(tree: Tree, paths: SamplePaths) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.tree.protocol import SplitTree
 from margotree.tree.rules import decimal_text
@@ -31,16 +32,13 @@ def step_sentence(tree: SplitTree, t: int, x: FloatArray, *, right: bool) -> str
     rule = rule_of(tree, t)
     if rule.literals and all(x[j] in (0.0, 1.0) for j in rule.features):
         return _logic_sentence(rule, x, right)
-    split = tree.split(t)
+    features, weights, limit = printed_sum(tree, t)
     if len(rule.features) == 1:
         j = rule.features[0]
-        value, limit = float(x[j]), split.threshold / split.weights[j]
+        value = float(x[j])
         shown, limit_text = _on_its_side(value, limit, rule, right, value_text(value))
         return f"{tree.features[j]} = {shown} is {_comparison(rule, right)} {limit_text}"
-    sign = -1.0 if rule.at_most else 1.0
-    factor = sign / (tree.rules[t].factor if t in tree.rules else 1.0)
-    value, limit = float(factor * (split.weights @ x)), factor * split.threshold
-    shown, limit_text = _on_its_side(value, limit, rule, right)
+    shown, limit_text = _on_its_side(float(weights @ x[features]), limit, rule, right)
     names = [tree.features[j] for j in rule.features]
     if len(names) > _MOST_TERMS:
         terms = f"{_sum_text(rule, names, 2)} + ... ({len(names)} features)"
@@ -49,8 +47,20 @@ def step_sentence(tree: SplitTree, t: int, x: FloatArray, *, right: bool) -> str
     return f"{terms} = {shown} is {_comparison(rule, right)} {limit_text}"
 
 
+def printed_sum(tree: SplitTree, t: int) -> tuple[NDArray[np.int64], FloatArray, float]:
+    """Return features, weights and threshold of the sum that the printed rule of node ``t`` compares, not rounded."""
+    rule, split = rule_of(tree, t), tree.split(t)
+    if len(rule.features) == 1:
+        j = rule.features[0]
+        return np.array([j]), np.ones(1), float(split.threshold / split.weights[j])
+    factor = (-1.0 if rule.at_most else 1.0) / (tree.rules[t].factor if t in tree.rules else 1.0)
+    features = np.flatnonzero(split.weights)
+    return features, factor * split.weights[features], float(factor * split.threshold)
+
+
 def value_text(value: float) -> str:
     """Return a value of a feature as text: all of its digits if they are few, otherwise six."""
+    value = float(value) + 0.0  # no "-0"
     text = np.format_float_positional(value, trim="-")
     return text if len(text) <= _LONGEST_VALUE else decimal_text(value, 6)
 
@@ -96,8 +106,7 @@ def _sum_text(rule: Rule, names: list[str], most: int | None = None) -> str:
 
 def _logic_sentence(rule: Rule, x: FloatArray, right: bool) -> str:
     """Return which statements of a rule of 0/1 features are true of a sample."""
-    helps = [(float(weight) > 0) != rule.at_most for weight in rule.weights]
-    true = [(x[j] == 1.0) == helpful for j, helpful in zip(rule.features, helps, strict=True)]
+    true = [(x[j] == 1.0) == helpful for j, helpful in zip(rule.features, rule.helps, strict=True)]
     met = [literal for literal, holds in zip(rule.literals, true, strict=True) if holds]
     failed = [literal for literal, holds in zip(rule.literals, true, strict=True) if not holds]
     if right:

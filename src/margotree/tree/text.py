@@ -209,6 +209,11 @@ class Rule:
     least: int = 0
 
     @property
+    def helps(self) -> tuple[bool, ...]:
+        """Whether a large value of each feature helps to meet the rule; for 0/1 features the value 1."""
+        return tuple((float(weight) > 0) != self.at_most for weight in self.weights)
+
+    @property
     def relation(self) -> str:
         """``<=`` or ``>=``; a sum equal to the threshold meets the rule in both cases."""
         return "<=" if self.at_most else ">="

@@ -65,6 +65,64 @@ function valueWords(c, values) {
   return isMissing(column, values) ? "not known" : exact(values[column.features[0]]);
 }
 
+/** What a sample has at a split, and on which side of the limit that is, as margotree/tree/sentences.py says it. */
+function reasonWords(rule, values, right) {
+  const onlyWords = rule.features.every((j) => values[j] === 0 || values[j] === 1);
+  if (rule.logic && onlyWords) return logicWords(rule, values, right);
+  const side = rule.relation === "<=" ? (right ? "at most" : "above") : (right ? "at least" : "below");
+  const sum = rule.exact.weights.reduce((all, w, k) => all + w * values[rule.exact.features[k]], 0);
+  const single = rule.features.length === 1;
+  const value = single ? values[rule.features[0]] : sum;
+  const [shown, limit] = onItsSide(value, rule, right, single ? valueText(value) : null);
+  if (single) return `${facts.features[rule.features[0]].name} = ${shown} is ${side} ${limit}`;
+  const names = rule.features.map((j) => facts.features[j].name);
+  const terms = names.length > 4
+    ? `${sumText(rule, names.slice(0, 2))} + \u2026 (${names.length} features)`
+    : `${sumText(rule, names)} = ${sumText(rule, rule.features.map((j) => valueText(values[j])))}`;
+  return `${terms} = ${shown} is ${side} ${limit}`;
+}
+
+/** A value in full if it is short, otherwise with six digits. */
+function valueText(x) {
+  return exact(String(x).length <= 10 ? x : Number(x.toPrecision(6)));
+}
+
+/** The value and the limit with so many digits that the value is on its side. */
+function onItsSide(value, rule, right, text) {
+  const limit = Number(rule.threshold);
+  const holds = (x, y) => (rule.relation === "<=" ? x <= y : x >= y) === right;
+  if (text !== null && holds(Number(text.replace("\u2212", "-")), limit)) return [text, exact(rule.threshold)];
+  for (let digits = 5; digits <= 17; digits++) {
+    const shown = Number(value.toPrecision(digits));
+    if (holds(shown, limit)) return [exact(shown), exact(rule.threshold)];
+  }
+  for (let digits = 5; digits <= 17; digits++) {
+    const [shown, exactLimit] = [value, rule.exact.limit].map((x) => Number(x.toPrecision(digits)));
+    if (holds(shown, exactLimit)) return [exact(shown), exact(exactLimit)];
+  }
+  return [`${exact(rule.threshold)} (within rounding errors)`, exact(rule.threshold)];
+}
+
+function sumText(rule, names) {
+  return names.map((name, k) => {
+    const number = rule.weights[k].replace("-", "");
+    const minus = rule.weights[k].startsWith("-");
+    const sign = k ? (minus ? "\u2212 " : "+ ") : minus ? "\u2212" : "";
+    const shown = name.startsWith("\u2212") && (number !== "1" || k) ? `(${name})` : name;
+    return `${sign}${number === "1" ? "" : `${number} \u00b7 `}${shown}`;
+  }).join(" ");
+}
+
+function logicWords(rule, values, right) {
+  const holds = rule.literals.map((_, k) => (values[rule.features[k]] === 1) === rule.helps[k]);
+  const met = rule.literals.filter((_, k) => holds[k]);
+  const failed = rule.literals.filter((_, k) => !holds[k]);
+  if (right) return met.join(" and ");
+  if (!met.length) return `it is not true that ${failed.join(" or ")}`;
+  const needed = rule.least === rule.literals.length ? "all" : `at least ${rule.least}`;
+  return `${met.join(" and ")}, but not ${failed.join(" and not ")} (${needed} would have to be true)`;
+}
+
 /** Whether a number lies outside the range of training, by more than rounding. */
 function isOutside(j, x) {
   const { low, high } = facts.features[j];

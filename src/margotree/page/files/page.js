@@ -14,6 +14,8 @@ const locks = new Map();
 const MET = "met";
 const NOT_MET = "not met";
 const unitWords = facts.scaled ? "scaled units (the range of a feature in training is 1)" : "the units of the data";
+/* The largest number of changes that are said in words. */
+const mostChanges = 3;
 const state = { chosen: facts.outline.root, way: null, width: null };
 
 // -- the tree ---------------------------------------------------------------------------------------------------------
@@ -74,17 +76,17 @@ function withSigns(words) {
   return words.replace(/>= (\S+)$/, "\u2265 $1").replace(/<= (\S+)$/, "\u2264 $1");
 }
 
-/** A rule of one feature in full, of more by its heaviest. */
+/** A rule of few features in full, of more by its heaviest. */
 function briefRule(t) {
   const rule = rules[t];
-  if (rule.features.length === 1 || rule.logic) return withSigns(rule.words);
+  if (rule.features.length <= 3 || rule.logic) return formula(t);
   return `${facts.features[rule.features[0]].name} and ${rule.features.length - 1} more`;
 }
 
 function splitCard(t) {
   return element("div", { class: "card split", title: briefRule(t) },
     element("span", { class: "top" },
-      element("b", { text: `[${t}]` }), element("span", { class: "h" }), element("span", { class: "n", text: total(t) ? count(total(t)) : "" })),
+      element("b", { class: "detail", text: `[${t}]` }), element("span", { class: "h detail" }), element("span", { class: "n", text: total(t) ? count(total(t)) : "" })),
     element("span", { class: "rule", text: briefRule(t) }),
     shareBar(t));
 }
@@ -324,7 +326,7 @@ function field(c, lockable) {
   if (lockable) {
     const lock = element("input", { type: "checkbox", id: `lock${j}`, "aria-label": `keep ${column.name} as it is` });
     locks.set(c, lock);
-    foot.append(element("label", { class: "lock no-print", for: lock.id, title: "leave this feature out when looking for changes" }, lock, "keep"));
+    foot.append(element("label", { class: "lock no-print detail", for: lock.id, title: "leave this feature out when looking for changes" }, lock, "keep"));
   }
   made.append(foot);
   return made;
@@ -388,11 +390,11 @@ function update() {
   if (missing.length) {
     const names = missing.map((c) => facts.columns[c].name).join(", ");
     by("result").replaceChildren(element("p", { class: "warning", text: `A number is needed for: ${names}` }));
-    by("way").replaceChildren();
-    by("flip").replaceChildren();
+    for (const id of ["way", "flip", "why", "change"]) by(id).replaceChildren();
     return;
   }
   showResult(strange);
+  showWhy(values);
   showWay();
   showFlips(values);
 }
@@ -417,9 +419,10 @@ function markFields(values, missing) {
 
 function showResult(strange) {
   const { way } = state;
-  const parts = ["Predicted: ", swatch(way.code), element("b", { text: facts.classes[way.code], id: "label" })];
+  const parts = [swatch(way.code), element("b", { text: facts.classes[way.code], id: "label" })];
   if (facts.classes.length === 2) {
-    parts.push(element("span", { class: "quiet", text: ` decision value ` }), element("span", { id: "decision", text: signed(decision(way), 4) }));
+    parts.push(element("span", { class: "detail" }, element("span", { class: "quiet", text: ` decision value ` }),
+      element("span", { id: "decision", text: signed(decision(way), 4) })));
   }
   const chance = probabilities(way)[way.code];
   parts.push(element("span", { class: "quiet", text: " probability " }), element("span", { id: "probability", text: (Math.floor(1000 * chance) / 10).toFixed(1) + " %" }));
@@ -432,13 +435,13 @@ function showResult(strange) {
   by("result").replaceChildren(...shown);
 }
 
-/** How often the label is right where the sample ends: "95 % of the 83 training samples in this leaf are malignant". */
+/** How often the label is right where the sample ends: "95 % of the 83 training samples on this path are malignant". */
 function shareWords(way) {
   const v = endOf(way);
   const all = total(v);
-  if (!all) return "No sample that was counted ended in this leaf: nothing says how often the label is right here.";
+  if (!all) return "No sample that was counted has this path: nothing says how often the label is right here.";
   const own = facts.counts[v][way.code];
-  return `${percent(own / all)} of the ${facts.samples ? "" : "training "}samples in this leaf are ${facts.classes[way.code]} `
+  return `${percent(own / all)} of the ${facts.samples ? "" : "training "}samples on this path are ${facts.classes[way.code]} `
     + `(${count(own)} of ${count(all)})`;
 }
 
@@ -460,16 +463,42 @@ function showWay() {
 
 function showFlips(values) {
   if (target() === state.way.code) {
-    by("flip").replaceChildren(element("p", { text: `The sample has the label ${facts.classes[target()]} already.` }));
+    const words = `The sample has the label ${facts.classes[target()]} already.`;
+    by("flip").replaceChildren(element("p", { text: words }));
+    by("change").replaceChildren(element("li", { text: words }));
     return;
   }
   const nearest = nearestFlip(values, isFree, target());
   const singles = singleFlips(values, isFree, target());
+  by("change").replaceChildren(...changeWords(values, singles, nearest).map((text) => element("li", { text })));
   by("flip").replaceChildren(
     element("h4", { text: "One feature alone" }), ...singleWords(values, singles),
     element("h4", { text: "All features together" }), ...nearestWords(values, nearest),
     element("p", { class: "quiet", text: `Sizes are in ${unitWords}; together they add up as a straight-line distance. `
       + "Values shown lie just beyond the point where the label changes." }));
+}
+
+/** The smallest changes as sentences: of single features, or of several together if no single one is enough. */
+function changeWords(values, singles, nearest) {
+  const answer = (code) => `the answer would be ${facts.classes[code]}`;
+  if (singles.length) {
+    return singles.slice(0, mostChanges).map((flip) => {
+      const c = columnOf.get(flip.feature);
+      const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
+      return `With ${facts.columns[c].name} = ${to} instead of ${valueWords(c, values)}, ${answer(flip.code)}.`;
+    });
+  }
+  if (!nearest) return [`No change of these values gives ${goalWords()}.`];
+  const moved = facts.columns.map((column, c) => c).filter((c) => facts.columns[c].features.some((j) => nearest.values[j] !== values[j]));
+  const parts = moved.map((c) => `${facts.columns[c].name} = ${valueWords(c, nearest.values)} instead of ${valueWords(c, values)}`);
+  return [`No single value is enough. With ${parts.join(" and ")}, ${answer(nearest.code)}.`];
+}
+
+/** The path as sentences; splits on which the answer cannot depend are left out. */
+function showWhy(values) {
+  const deciding = state.way.steps.filter((step) => rules[step.node] && facts.decides[step.node]);
+  const reasons = deciding.map((step) => reasonWords(rules[step.node], values, step.right));
+  by("why").replaceChildren(...(reasons.length ? reasons : ["The answer is the same for all values."]).map((text) => element("li", { text })));
 }
 
 function goalWords() {
@@ -532,13 +561,22 @@ function buildHead() {
   by("certificate").querySelector("pre").textContent = facts.certificate.words;
 }
 
+/** Shows or hides what only a person who checks the tree needs. */
+function setDetails(shown) {
+  by("details").checked = shown;
+  document.body.classList.toggle("detailed", shown);
+  state.width = null;
+  redrawBranches();
+}
+
 buildHead();
 buildTree();
 buildForm();
 choose(facts.outline.root, false);
 update();
 redrawBranches();
+by("details").addEventListener("change", () => setDetails(by("details").checked));
 new ResizeObserver(redrawBranches).observe(by("stage"));
 
 /* For scripts: the same arithmetic without the page. */
-window.margotree = { facts, route, decision, probabilities, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf };
+window.margotree = { facts, setDetails, route, decision, probabilities, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf };

@@ -30,6 +30,7 @@ _MODULE_OF = {
     "SFSMargotClassifierCV": "margotree.estimators",
     "LocalSVMTreeClassifier": "margotree.estimators",
     "MargotRegressor": "margotree.estimators",
+    "MargotRegressorCV": "margotree.estimators",
     "HFSMargotRegressor": "margotree.estimators",
     "SFSMargotRegressor": "margotree.estimators",
     "LocalSVRTreeRegressor": "margotree.estimators",

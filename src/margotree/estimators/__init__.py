@@ -5,7 +5,8 @@
 classifiers with their parameters), ``regressors`` and ``base`` (``fit``, and what all estimators have in common).
 
 - ``margin``: problem, initial tree and engines of margin optimal trees; ``classifiers``: what classes need.
-- ``cv``: classifiers that choose hyperparameters by cross-validation; ``cv_settings`` lists the candidates.
+- ``cv``, ``regressor_cv``: estimators that choose hyperparameters by cross-validation; ``cv_base`` makes the choice,
+  and ``cv_settings`` lists the candidates.
 - ``automatic_band``: the parameter ``band``; ``initial_tree``: the parameter ``start``.
 - ``fit_warnings``: the warnings of a fit.
 - ``missing_values``: a pipeline that fills missing values; ``proof_checks``: check a proof of a fitted tree.
@@ -20,6 +21,7 @@ from margotree.estimators.margot import (
     SFSMargotClassifier,
 )
 from margotree.estimators.missing_values import missing_pipeline
+from margotree.estimators.regressor_cv import MargotRegressorCV
 from margotree.estimators.regressors import (
     HFSMargotRegressor,
     LocalSVRTreeRegressor,
@@ -39,6 +41,7 @@ __all__ = [
     "MargotClassifier",
     "MargotClassifierCV",
     "MargotRegressor",
+    "MargotRegressorCV",
     "RareClassWarning",
     "SFSMargotClassifier",
     "SFSMargotClassifierCV",

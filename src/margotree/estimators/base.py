@@ -112,9 +112,13 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
     def _checked_samples(self, X: Any, y: Any, sample_weight: Any) -> AnySamples:
         """The samples of a fit, after all checks."""
+        return self._checked_data(X, y, sample_weight)[2]
+
+    def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, NDArray[Any], AnySamples]:
+        """The samples and targets as arrays, and the samples with weight above 0, after all checks."""
         check_targets(y)
         X, y, self.encoding_ = training_input(self, X, y, sample_weight, numeric_targets=self._numeric_targets)
-        return self._read(X, y, sample_weight)
+        return X, y, self._read(X, y, sample_weight)
 
     def count_columns(self, groups: Sequence[int]) -> Self:
         """Let budgets and feature penalties count columns when ``fit`` gets features that were encoded before.
@@ -126,6 +130,10 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
         """
         self._given_groups = tuple(groups)
         return self
+
+    def _n_columns(self, samples: AnySamples) -> int:
+        """The number of columns, which budgets count."""
+        return int(samples.X.shape[1]) if self.encoding_ is None else len(self.encoding_.columns)
 
     def _groups(self) -> tuple[int, ...] | None:
         """The column of each feature, which budgets count; None if every feature is a column."""

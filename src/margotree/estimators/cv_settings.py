@@ -1,4 +1,4 @@
-"""The settings that a CV classifier tries, in paths of neighbouring settings."""
+"""The settings that a CV estimator tries, in paths of neighbouring settings."""
 
 from __future__ import annotations
 
@@ -43,12 +43,17 @@ class Setting:
     C: Any
     budget: Any = None
     alpha: Any = None
+    leaf_budget: Any = None
+    epsilon: float | None = None
     schedule: str = "given"
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters for the classifier."""
-        named = {"depth": self.depth, "C": self.C, "budget": self.budget, "alpha": self.alpha}
+        """The parameters for the estimator."""
+        named = {
+            "depth": self.depth, "C": self.C, "budget": self.budget, "alpha": self.alpha,
+            "leaf_budget": self.leaf_budget, "epsilon": self.epsilon,
+        }  # fmt: skip
         return {name: value for name, value in named.items() if value is not None}
 
     @property
@@ -120,6 +125,60 @@ def _settings(
     return sorted(found, key=lambda s: (s.depth, s.schedule))
 
 
+#: For numbers: the values of C at leaves and at splits, the widths of the tube, and the numbers of features.
+LEAF_C, SPLIT_C = (1.0, 10.0, 100.0), (0.01, 1.0)
+EPSILONS = (0.0, 0.1)
+
+
+def settings_of_numbers(
+    depths: Any, Cs: Any, budgets: Any, alphas: Any, epsilons: Any, *, n_features: int, seconds: float = math.inf
+) -> list[Setting]:
+    """All settings of a regressor, small depths first.
+
+    A budget is a number, or a pair of those of splits and of formulas.  The automatic values of C and epsilon are few
+    if all settings would have little of the ``seconds`` each.
+    """
+    given = depths, Cs, budgets, alphas, epsilons
+    found = _settings_of_numbers(*given, few=False, n_features=n_features)
+    if seconds >= MIN_SECONDS_PER_SETTING * len(found):
+        return found
+    return _settings_of_numbers(*given, few=True, n_features=n_features)
+
+
+def _settings_of_numbers(
+    depths: Any, Cs: Any, budgets: Any, alphas: Any, epsilons: Any, *, few: bool, n_features: int
+) -> list[Setting]:
+    alpha_values = [None] if alphas is None else list(ALPHAS) if _is_auto(alphas) else _value_list("alphas", alphas)
+    widths = EPSILONS[: 1 if few else None] if _is_auto(epsilons) else _value_list("epsilons", epsilons)
+    pairs = [b if isinstance(b, tuple) else (b, b) for b in _budgets(budgets, n_features)]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"budgets must be numbers, or pairs of those of splits and of formulas, got {budgets!r}")
+    found = [
+        Setting(depth=d, C=C, budget=split, leaf_budget=leaf, alpha=alpha, epsilon=width, schedule=schedule)
+        for d in _depths(depths, 2)
+        for schedule, C in _C_of_numbers(Cs, d, few)
+        for alpha in alpha_values
+        for split, leaf in pairs
+        for width in widths
+    ]
+    if not found:
+        raise ValueError("no setting matches a depth: lists in Cs must have one number per level or per node")
+    return sorted(found, key=lambda s: (s.depth, s.schedule))
+
+
+def _C_of_numbers(Cs: Any, depth: int, few: bool) -> list[tuple[str, Any]]:
+    """Values of C with the name of their schedule: splits with a small C, or with a larger one."""
+    if not _is_auto(Cs):
+        return [("given", C) for C in _value_list("Cs", Cs) if _fits(C, depth)]
+    splits = [None] if depth == 1 else SPLIT_C[:1] if few else SPLIT_C
+    leaves = LEAF_C[1:2] if few else LEAF_C
+    return [
+        (f"splits {c}", leaf) if c is None else (f"splits {c:g}", (*(c,) * (depth - 1), leaf))
+        for c in splits
+        for leaf in leaves
+    ]
+
+
 def neighbour_paths(candidates: Sequence[Setting]) -> list[list[int]]:
     """The positions of the settings in paths of equal depth, schedule and alpha, along budget and C.
 
@@ -127,7 +186,8 @@ def neighbour_paths(candidates: Sequence[Setting]) -> list[list[int]]:
     """
 
     def path(k: int) -> tuple[Any, ...]:
-        return candidates[k].depth, candidates[k].schedule, str(candidates[k].alpha)
+        one = candidates[k]
+        return one.depth, one.schedule, str(one.alpha), one.epsilon or 0.0
 
     def place(k: int) -> tuple[Any, ...]:
         return *path(k), _sort_key(candidates[k].budget), _sort_key(candidates[k].C)

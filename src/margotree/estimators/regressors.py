@@ -48,8 +48,9 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         "loss": Constraint(lambda v: isinstance(v, str) and v in LOSSES, "'epsilon_insensitive'"),
     }
 
-    def _checked_samples(self, X: Any, y: Any, sample_weight: Any) -> NumberSamples:
-        return replace(super()._checked_samples(X, numeric_targets(y), sample_weight), target_name=_name_of(y))
+    def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, NumberSamples]:
+        rows, targets, samples = super()._checked_data(X, numeric_targets(y), sample_weight)
+        return rows, targets, replace(samples, target_name=_name_of(y))
 
     def _read(self, X: FloatArray, y: NDArray[Any], sample_weight: Any) -> NumberSamples:
         X, y, weight = used_rows(X, np.asarray(y, dtype=np.float64), sample_weight)

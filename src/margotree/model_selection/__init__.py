@@ -19,7 +19,7 @@ from margotree.model_selection.frontier import Frontier, FrontierPoint
 from margotree.model_selection.race import Race
 from margotree.model_selection.result_rows import Rows, RowsError
 from margotree.model_selection.rules import RULES, FewestFeatures, best_accuracy, n_features_used, scoring
-from margotree.model_selection.scores import ScoreTable, rows_right
+from margotree.model_selection.scores import RowsExplained, ScoreTable, rows_right
 from margotree.model_selection.search import TreeSearchCV
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Race",
     "Rows",
     "RowsError",
+    "RowsExplained",
     "Samples",
     "ScoreTable",
     "SearchError",

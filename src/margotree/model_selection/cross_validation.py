@@ -24,7 +24,7 @@ from margotree.model_selection.scores import ScoreTable
 from margotree.notices import without_fit_warnings
 from margotree.private_names import within_scikit_learn_loop
 from margotree.solution import Certificate, Stopped
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, tree_from_dict
 
 #: The smallest time limit of a fit, in seconds, when the time of the search is nearly used up.
 _MIN_SECONDS = 0.05
@@ -229,10 +229,10 @@ class CrossValidation:
         weight = self.samples.part(fold.test)[2] if self.weigh_scores else None
         return np.ones(len(fold.test)) if weight is None else weight
 
-    def tree(self, k: int) -> Tree | None:
+    def tree(self, k: int) -> HyperplaneTree | None:
         """The tree of setting ``k`` on the last fold on which it was fitted."""
         trees = [row["tree"] for (setting, _), row in sorted(self._scored(), key=lambda one: one[0]) if setting == k]
-        return Tree.from_dict(trees[-1]) if trees else None
+        return tree_from_dict(trees[-1]) if trees else None
 
     def any_setting_complete(self) -> bool:
         """Whether some setting has a score on every fold."""
@@ -288,7 +288,7 @@ class CrossValidation:
         share = min(1.0, n_settings * self._n_parallel / max(1, left))
         return 0.0 if remaining <= 0 else max(_MIN_SECONDS, remaining * share)
 
-    def _start(self, job: Job, before: Sequence[Job]) -> Tree | None:
+    def _start(self, job: Job, before: Sequence[Job]) -> HyperplaneTree | None:
         """The tree of the setting on the preliminary fold, whose training rows are among those of the next fold.
 
         Otherwise that of the setting before it on its path; with a race the last one that there is.  A tree of another
@@ -299,7 +299,7 @@ class CrossValidation:
         candidates = before[-1:] if self.race is None else [*own, *reversed(before)]
         fitted = (self.rows[job] for job in candidates if job in self.rows and job not in self.cut_off)
         record = next(fitted, {}).get("tree")
-        return None if record is None else Tree.from_dict(record)
+        return None if record is None else tree_from_dict(record)
 
     def _store(self, job: Job, result: Any) -> None:
         """Add the result of a job to the rows."""
@@ -324,7 +324,7 @@ class CrossValidation:
 
 
 def fit_and_score(
-    estimator: Any, start: Tree | None, train: tuple, test: tuple, scorer: Any, train_too: bool
+    estimator: Any, start: HyperplaneTree | None, train: tuple, test: tuple, scorer: Any, train_too: bool
 ) -> dict[str, Any]:
     """Fit and score one setting on one fold; runs in any process, and returns columns of a row as plain values."""
     started = time.perf_counter()
@@ -335,7 +335,7 @@ def fit_and_score(
     train_scores = _floats(scorer(estimator, *train[:2])) if train_too else {}
     seconds = time.perf_counter() - fitted
     tree, certificate = getattr(estimator, "tree_", None), _certificate(estimator)
-    row = fit_record.tree_columns(tree) if isinstance(tree, Tree) else {}
+    row = fit_record.tree_columns(tree) if isinstance(tree, HyperplaneTree) else {}
     if isinstance(test_scores, np.ndarray):
         row["row_scores"] = test_scores
         test_scores = np.average(test_scores, weights=test[2])
@@ -343,7 +343,7 @@ def fit_and_score(
     row["interrupted"] = certificate is not None and certificate.stopped == Stopped.INTERRUPTED
     row["cut_off"] = certificate is not None and certificate.cut_off
     row["scores"] = {"test": test_scores, "train": train_scores, "seconds": seconds}
-    if isinstance(tree, Tree):
+    if isinstance(tree, HyperplaneTree):
         row["scores"]["numbers_to_read"] = tree.numbers_to_read
     if isinstance(test_scores, dict) and "accuracy" in test_scores:
         row["test_acc"] = 100 * test_scores["accuracy"]
@@ -361,7 +361,7 @@ def _certificate(estimator: Any) -> Certificate | None:
     return getattr(last, "certificate_", None)
 
 
-def fit_from(estimator: Any, start: Tree | None, X: Any, y: Any, weight: Any) -> None:
+def fit_from(estimator: Any, start: HyperplaneTree | None, X: Any, y: Any, weight: Any) -> None:
     """Fit from a start, or from the default start if the tree is not allowed or None."""
     if start is None:
         estimator.fit(X, y, **weight_argument(weight))

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree
 
 _FROM_CERTIFICATE = (
     "engine", "engine_version", "objective", "bound", "gap", "nodes", "start_objective", "f0", "f1",
@@ -17,7 +17,7 @@ _FROM_CERTIFICATE = (
 )  # fmt: skip
 
 
-def tree_columns(tree: Tree) -> dict[str, Any]:
+def tree_columns(tree: HyperplaneTree) -> dict[str, Any]:
     """Certificate, features and the tree itself as columns of a row."""
     used = tree.selected()
     row: dict[str, Any] = {

@@ -20,6 +20,22 @@ def rows_right(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Flo
     return (estimator.predict(X) == np.asarray(y)).astype(np.float64)
 
 
+class RowsExplained:
+    """A scorer whose mean over rows is R2: 1 - squared error / variance for each row.
+
+    ``variance`` is that of all targets, so that scores of folds are for the same variance.
+    """
+
+    def __init__(self, y: FloatArray, weight: FloatArray) -> None:
+        mean = np.average(y, weights=weight)
+        variance = float(np.average((y - mean) ** 2, weights=weight))
+        self.variance = variance or 1.0
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> FloatArray:
+        error = estimator.predict(X) - np.asarray(y, dtype=np.float64)
+        return 1.0 - error * error / self.variance
+
+
 class ScoreTable:
     """The scores of settings on folds.
 

@@ -20,6 +20,7 @@
 """
 
 from os import PathLike
+from typing import Any
 
 from margotree.tree import file
 from margotree.tree.base import SELECTED, HyperplaneTree
@@ -38,8 +39,12 @@ def load(path: str | PathLike[str]) -> Tree | RegressionTree:
     :class:`~margotree.tree.TreeFileError` says what is wrong with a file.
     """
     with file.naming_the_file(path):
-        record = file.read(path)
-        return RegressionTree.from_dict(record) if file.is_of_numbers(record) else Tree.from_dict(record)
+        return tree_from_dict(file.read(path))
+
+
+def tree_from_dict(record: dict[str, Any]) -> Tree | RegressionTree:
+    """Make a tree of classes or of numbers from the result of its method ``to_dict``."""
+    return RegressionTree.from_dict(record) if file.is_of_numbers(record) else Tree.from_dict(record)
 
 
 __all__ = [
@@ -55,4 +60,5 @@ __all__ = [
     "Tree",
     "TreeFileError",
     "load",
+    "tree_from_dict",
 ]

@@ -44,7 +44,7 @@ def two_planes(n=80, seed=0):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MargotRegressor(depth=2, node_limit=5), HFSMargotRegressor(depth=2, **QUICK), LocalSVRTreeRegressor(depth=2)],
+    [MargotRegressor(depth=2, engine="alternating", node_limit=1), LocalSVRTreeRegressor(depth=2)],
     ids=repr,
 )
 def test_scikit_learn_accepts_the_regressors(estimator):
@@ -121,6 +121,8 @@ def test_budgets_of_splits_and_leaves():
     constant = MargotRegressor(depth=2, leaf_budget=0, **QUICK).fit(X, y)
     assert len(np.unique(constant.predict(X))) == 2
     assert not constant.tree_.models.w.any()
+    hard = HFSMargotRegressor(depth=2, **QUICK).fit(X, y).tree_
+    assert np.all((hard.hyperplanes.w != 0).sum(axis=1) <= 1)
     soft = SFSMargotRegressor(depth=2, alpha=1e6, **QUICK).fit(X, y).tree_
     assert np.all((soft.hyperplanes.w != 0).sum(axis=1) <= 1)
 

@@ -105,6 +105,17 @@ def test_the_best_threshold_is_that_of_trying_all(seed, by_side):
     assert exactly(node, s * q + b) + 0.5 * s**2 * (d @ d) == pytest.approx(value, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_thresholds_near_zero_are_found_in_finite_time(seed):
+    """Corners at offsets near 0, where floating-point numbers are far denser than the sums that they are part of."""
+    rng = np.random.default_rng(seed)
+    q = rng.choice([-1.0, 1.0], 12) * (1.0 - 3e-11 * rng.random(12))
+    Z = np.column_stack([np.append(q, 10 * rng.normal(size=4)), np.zeros(16)])
+    node = replace(some_node(seed, n=16, eps=1e-5, by_side=True), Z=Z)
+    _, b, value = best_threshold(node.reduced, np.array([1.0, 0.0]), np.ones(1), node.eps, math.inf)
+    assert math.isfinite(b) and value < math.inf
+
+
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000), by_side=st.booleans())
 def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed, by_side):

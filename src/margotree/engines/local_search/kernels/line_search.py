@@ -209,14 +209,17 @@ def thresholds_by_side(
                 # The slope to the left of b: positive if a smaller offset is better.
                 if b <= low or (minus[k] - minus[min(c, k)]) - (plus[max(a, k)] - plus[k]) <= 0.0:
                     break
-                following = low
-                if a < m:
-                    following = max(following, 1.0 - s * ranked[a])
-                if c < k:
-                    following = max(following, -1.0 - s * ranked[c])
-                if following >= b:
-                    following = np.nextafter(b, -np.inf)
-                b = following
+                # The next corner counts as passed, also where rounding places it at or above b.
+                at_a = 1.0 - s * ranked[a] if a < m else -np.inf
+                at_c = -1.0 - s * ranked[c] if c < k else -np.inf
+                if max(at_a, at_c) <= low:
+                    b = low
+                elif at_a >= at_c:
+                    b = min(b, at_a)
+                    a += 1
+                else:
+                    b = min(b, at_c)
+                    c += 1
             on_right, on_left = max(a, k), min(c, k)
             value = fixed + subtree[k] + (plus[on_right] - plus[k]) * (1.0 - b)
             value -= s * (plus_moment[on_right] - plus_moment[k])

@@ -153,8 +153,8 @@ def test_the_engine_and_the_task_in_the_documents_work(tmp_path, monkeypatch):
     import numpy as np
 
     from margotree.engines import registry
+    from oracle.numbers import optimum
     from proofs import exact
-    from test_exact_tasks import brute_force
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(registry, "_ENGINES", dict(registry._ENGINES))
@@ -173,13 +173,16 @@ def test_the_engine_and_the_task_in_the_documents_work(tmp_path, monkeypatch):
     exact.check("rents.proof", problem.X.tolist(), problem.y.tolist(), problem.weight.tolist())
     task = re.search(r"class Quantile.*?```", text, flags=re.S)
     assert task is not None and task[0].count("\n") <= 80
+    rule = world["model"]
+    assert world["again"].verify(X, world["rents"]).objective == pytest.approx(rule.certificate_.objective)
+    assert 0.75 <= np.mean(world["rents"] <= rule.predict(X) + 1e-9) <= 1.0
     for seed in range(3):
         rng = np.random.default_rng(seed)
         small = Problem.make(
             rng.normal(size=(6, 2)), rng.normal(size=6), task=world["Quantile"](0.8), depth=2, C=[0.1, 5.0]
         )
         found = world["solve"](small, start=None).certificate
-        assert found.objective == pytest.approx(brute_force(small), rel=2e-4)
+        assert found.objective == pytest.approx(optimum(small), rel=2e-4)
 
 
 @pytest.mark.parametrize("source", ["README.md", "docs/start.md", "examples/gallery/plot_1_first_tree.py"])

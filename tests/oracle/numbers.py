@@ -101,13 +101,12 @@ class _Nodes:
         if not rows:
             return 0.0
         if t >= problem.n_upper:
-            assert isinstance(problem.task, Regression)
-            epsilon = problem.task.epsilon
-            unit = float(np.max(np.abs(y))) + epsilon or 1.0
-            rows_of_h = np.vstack([X, -X])
+            items = problem.task.items(y, last=True)
             sign = np.repeat([1.0, -1.0], len(y))
-            corner = np.concatenate([y - epsilon, -y - epsilon])
-            return unit**2 * _svm(rows_of_h, sign, corner / unit, np.tile(cost, 2) / unit) + extra
+            corner = np.concatenate([items.r, -items.l])
+            unit = float(np.max(np.abs(corner))) or 1.0
+            both = np.concatenate([items.p * cost, items.m * cost])
+            return unit**2 * _svm(np.vstack([X, -X]), sign, corner / unit, both / unit) + extra
         sign = np.where(side, 1.0, -1.0)
         hard = np.where(side, 0.0, problem.eps)
         return _svm(X * sign[:, None], sign, np.ones(len(y)), cost, hard) + extra

@@ -17,7 +17,8 @@ from margotree.estimators.initial_tree import number_splits
 from margotree.estimators.input_data import FloatArray, Samples, merge_duplicates, numeric_targets, used_rows
 from margotree.estimators.margin import MarginTreeEstimator
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, with_defaults
-from margotree.problem import Problem, Regression, Splits, check_depth, per_node, topology
+from margotree.problem import Problem, Regression, Splits, Task, check_depth, per_node, topology
+from margotree.problem.tasks import task_record
 from margotree.solution import Solution
 from margotree.tree import HyperplaneTree, RegressionTree, Scaling, TargetScaling
 
@@ -45,7 +46,10 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
     epsilon: Any
     _constraints: ClassVar[Mapping[str, Constraint]] = {
         **CONSTRAINTS,
-        "loss": Constraint(lambda v: isinstance(v, str) and v in LOSSES, "'epsilon_insensitive'"),
+        "loss": Constraint(
+            lambda v: (isinstance(v, str) and v in LOSSES) or (isinstance(v, Task) and v.n_classes == 0),
+            "'epsilon_insensitive' or a task with numeric targets",
+        ),
     }
 
     def _checked_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, NumberSamples]:
@@ -64,14 +68,16 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         terms["eps"] = resolve_band(terms["eps"], len(y))
         n_columns = X.shape[1] if terms["groups"] is None else len(set(terms["groups"]))
         terms["budget"] = _budgets(terms["budget"], self.leaf_budget, depth, n_columns, soft=self.alpha is not None)
-        return Problem.make(X, y, weight=weight, task=Regression(_epsilon(self.epsilon)), **terms)
+        return Problem.make(X, y, weight=weight, task=self._task(), **terms)
 
     def _hyperplanes_of(self, tree: HyperplaneTree, scaling: Scaling, samples: NumberSamples) -> Splits:
         return number_splits(tree, scaling, samples.target)
 
     def _json_terms(self, problem: Problem, samples: NumberSamples) -> dict[str, Any]:
-        assert isinstance(problem.task, Regression)
-        return super()._json_terms(problem, samples) | {"epsilon": problem.task.epsilon}
+        return super()._json_terms(problem, samples) | {"task": task_record(problem.task)}
+
+    def _task(self) -> Task:
+        return self.loss if isinstance(self.loss, Task) else Regression(_epsilon(self.epsilon))
 
     def _make_tree(
         self, solution: Solution, samples: NumberSamples, scaling: Scaling, problem: Problem
@@ -123,8 +129,8 @@ class MargotRegressor(MarginTreeRegressor):
         Largest number of features of a formula: one number, or one per leaf.  0: constant leaves.  None: all.
     epsilon : float, default 0.0
         Errors up to this size have no loss, in units of the spread of the targets (see above).
-    loss : {"epsilon_insensitive"}, default "epsilon_insensitive"
-        The loss at leaves.
+    loss : {"epsilon_insensitive"} or Task, default "epsilon_insensitive"
+        The loss at leaves; a task of your own has others, such as that of quantiles (docs/extending.md).
     band : float or "auto", default "auto"
         Width of the band at each split, in which no training sample may lie, as for classifiers.
     scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose, proof, scheduler,
@@ -152,7 +158,7 @@ class MargotRegressor(MarginTreeRegressor):
         *,
         leaf_budget: Any = None,
         epsilon: float = 0.0,
-        loss: str = "epsilon_insensitive",
+        loss: Any = "epsilon_insensitive",
         band: float | str = "auto",
         scale: str | None = "minmax",
         engine: str = "auto",
@@ -218,7 +224,7 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         *,
         leaf_budget: Any = None,
         epsilon: float = 0.0,
-        loss: str = "epsilon_insensitive",
+        loss: Any = "epsilon_insensitive",
         band: float | str = "auto",
         scale: str | None = "minmax",
         time_limit: float | None = 60,

@@ -15,7 +15,7 @@ Start with ``problem.py`` and ``value.py``.
 from margotree.problem.problem import MAX_DEPTH, MulticlassProblem, Problem, check_depth, per_node
 from margotree.problem.protocol import Finding, TrainingProblem
 from margotree.problem.routing import tie
-from margotree.problem.tasks import BINARY, Binary, Choices, Items, Multiclass, Regression, Task
+from margotree.problem.tasks import BINARY, Binary, Choices, Items, Multiclass, Regression, Task, register_task
 from margotree.problem.value import Evaluation, Splits, evaluate
 
 __all__ = [
@@ -36,5 +36,6 @@ __all__ = [
     "check_depth",
     "evaluate",
     "per_node",
+    "register_task",
     "tie",
 ]

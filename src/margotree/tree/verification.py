@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree import lazy_registry
-from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem, Regression, TrainingProblem
+from margotree.problem import Choices, Evaluation, Finding, Multiclass, Problem, TrainingProblem
+from margotree.problem.tasks import task_from_record
 from margotree.small_tables import html_table, text_table
 from margotree.solution import Certificate, Solution, VerificationError, verify
 from margotree.tree.labels import class_positions
@@ -144,7 +145,7 @@ def restate_numbers(
     used, terms = weight > 0, tree.terms
     try:
         return Problem.make(
-            scaled[used], tree.target.apply(targets[used]), task=Regression(terms["epsilon"]), depth=tree.depth,
+            scaled[used], tree.target.apply(targets[used]), task=task_from_record(terms["task"]), depth=tree.depth,
             C=terms["C"], eps=terms["eps"], budget=terms.get("budget"), alpha=terms.get("alpha"), weight=weight[used],
             groups=terms.get("groups"),
         )  # fmt: skip

@@ -4,6 +4,7 @@
 - ``binary.py``: two classes;
 - ``multiclass.py``: any number of classes, ``bipartitions.py``: which of them an upper node can separate;
 - ``regression.py``: numeric targets;
+- ``registry.py``: tasks by name, for saved trees;
 - ``binaries.py``: losses and choices in terms of binary variables, for mixed-integer models.
 
 Start with ``base.py``. Engines, proofs and trees use items and choices only, so that a new task is one new class.
@@ -13,7 +14,10 @@ from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, OneSided, Ta
 from margotree.problem.tasks.binaries import ChoiceVariables, ConditionalLosses
 from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
+from margotree.problem.tasks.registry import register_task, task_from_record, task_record
 from margotree.problem.tasks.regression import Regression
+
+register_task(Regression.name, Regression)
 
 __all__ = [
     "BINARY",
@@ -28,4 +32,7 @@ __all__ = [
     "Regression",
     "Task",
     "one_sided",
+    "register_task",
+    "task_from_record",
+    "task_record",
 ]

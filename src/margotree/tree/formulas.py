@@ -8,10 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from margotree.tree.column_logic import without_breaks
 from margotree.tree.protocol import SplitTree
-from margotree.tree.rules import decimal_text
+from margotree.tree.rules import NO_BREAK_SPACE, decimal_text
 from margotree.tree.scaling import FloatArray, TargetScaling
-from margotree.tree.text import NO_BREAK_SPACE, ROUNDING_TOL, TextStyle, digits_needed, largest_values, samples_text
+from margotree.tree.text import ROUNDING_TOL, TextStyle, column_terms, digits_needed, largest_values, samples_text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,15 +55,20 @@ class PrintedFormula:
         The constant term.
     left_out : int
         The number of features with negligible weight.
+    columns : tuple of str
+        The terms by columns, where columns hold words or missing cells; otherwise empty.
     """
 
     features: tuple[int, ...]
     weights: tuple[str, ...]
     constant: str
     left_out: int = 0
+    columns: tuple[str, ...] = ()
 
     def terms(self, names: tuple[str, ...]) -> list[str]:
         """Return the terms of the sum, each with its sign, such as ``+ 0.11 * cement``."""
+        if self.columns:
+            return [self.constant, *self.columns]
         found = [self.constant]
         for j, weight in zip(self.features, self.weights, strict=True):
             sign, number = ("-", weight[1:]) if weight.startswith("-") else ("+", weight)
@@ -88,6 +94,7 @@ def printed_formula(tree: FormulaTree, leaf: int, *, digits: int | None = None, 
         weights=tuple(weights),
         constant=constant,
         left_out=int(np.count_nonzero(tree.hyperplanes.w[leaf])) - len(order),
+        columns=column_terms(tree, order.tolist(), weights, after_constant=True) if units == "user" else (),
     )
 
 
@@ -100,7 +107,7 @@ def formula_text(tree: FormulaTree, leaf: int, *, digits: int | None = None, uni
     target = tree.target_name
     if units == "scaled":
         target = f"({target} - {tree.target.center:.6g}) / {tree.target.scale:.6g}"
-    return f"{target} = " + " ".join(term.replace(" ", NO_BREAK_SPACE) for term in shown.terms(tree.features))
+    return f"{target} = " + " ".join(without_breaks(term) for term in shown.terms(tree.features))
 
 
 def limits_text(tree: FormulaTree, leaf: int) -> str:

@@ -11,6 +11,9 @@ import numpy as np
 
 from margotree.tree.scaling import FloatArray, Scaling
 
+#: Keeps a term on one line when lines are wrapped; replaced by a space afterwards.
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RoundedRule:

@@ -30,7 +30,7 @@ def step_sentence(tree: SplitTree, t: int, x: FloatArray, *, right: bool) -> str
     if not tree.splits.w[t].any():
         return ""
     rule = rule_of(tree, t)
-    if rule.literals and all(x[j] in (0.0, 1.0) for j in rule.features):
+    if rule.literals and all(literal.applies(x.tolist()) for literal in rule.literals):
         return _logic_sentence(rule, x, right)
     features, weights, limit = printed_sum(tree, t)
     if len(rule.features) == 1:
@@ -105,10 +105,9 @@ def _sum_text(rule: Rule, names: list[str], most: int | None = None) -> str:
 
 
 def _logic_sentence(rule: Rule, x: FloatArray, right: bool) -> str:
-    """Return which statements of a rule of 0/1 features are true of a sample."""
-    true = [(x[j] == 1.0) == helpful for j, helpful in zip(rule.features, rule.helps, strict=True)]
-    met = [literal for literal, holds in zip(rule.literals, true, strict=True) if holds]
-    failed = [literal for literal, holds in zip(rule.literals, true, strict=True) if not holds]
+    """Return which statements of a rule are true of a sample."""
+    met = [literal.text for literal in rule.literals if literal.holds(x.tolist())]
+    failed = [literal.text for literal in rule.literals if not literal.holds(x.tolist())]
     if right:
         return " and ".join(met)
     if not met:

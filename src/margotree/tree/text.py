@@ -6,29 +6,26 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
-from margotree.table.cell_rules import CellRule
 from margotree.table.table_description import raw_columns
+from margotree.tree.column_logic import Literal, columns_of, logic, terms_of
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import SplitTree, TreeLike
-from margotree.tree.rules import decimal_text
+from margotree.tree.rules import NO_BREAK_SPACE, decimal_text
 from margotree.tree.scaling import FloatArray
 
 #: The largest change of ``h`` by rounding of printed numbers, for a sample in the training range, in margins.
 ROUNDING_TOL = 0.01
 
-#: The largest number of 0/1 features of a split that is shown as logic.
-_MOST_LITERALS = 6
+#: Sums this close to the threshold, relative to the size of their terms, may be on either side by rounding errors.
+_UNDECIDED = 1e-9
 
 #: Indentation of the rules below a split.
 _BAR = "|   "
-
-#: Keeps a term on one line when lines are wrapped; replaced by a space afterwards.
-NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,9 +192,10 @@ class Rule:
         Whether the threshold is an upper limit (``<=``) and not a lower one (``>=``).
     left_out : int
         The number of features with negligible weight.
-    literals : tuple of str
-        Statements such as "smoker is no" if all features are 0 or 1 and the rule holds exactly if ``least`` of them are
-        true; empty for other rules.
+    literals : tuple of Literal
+        Statements such as "smoker is no" if the rule holds exactly if ``least`` of them are true; else empty.
+    terms : tuple of str
+        The terms of the weighted sum by columns, where columns hold words or missing cells; empty for other rules.
     """
 
     features: tuple[int, ...]
@@ -205,13 +203,9 @@ class Rule:
     threshold: str
     at_most: bool
     left_out: int = 0
-    literals: tuple[str, ...] = ()
+    literals: tuple[Literal, ...] = ()
     least: int = 0
-
-    @property
-    def helps(self) -> tuple[bool, ...]:
-        """Whether a large value of each feature helps to meet the rule; for 0/1 features the value 1."""
-        return tuple((float(weight) > 0) != self.at_most for weight in self.weights)
+    terms: tuple[str, ...] = ()
 
     @property
     def relation(self) -> str:
@@ -222,6 +216,8 @@ class Rule:
         """Return the rule as text, with no-break spaces inside terms."""
         if self.literals:
             return self._logic()
+        if self.terms:
+            return " ".join([*self.terms, f"{self.relation} {self.threshold}".replace(" ", NO_BREAK_SPACE)])
         parts: list[str] = []
         for j, weight in zip(self.features, self.weights, strict=True):
             number, sign = weight.removeprefix("-"), "- " if weight.startswith("-") else "+ " if parts else ""
@@ -229,7 +225,7 @@ class Rule:
         return " ".join(part.replace(" ", NO_BREAK_SPACE) for part in [*parts, f"{self.relation} {self.threshold}"])
 
     def _logic(self) -> str:
-        literals = [literal.replace(" ", NO_BREAK_SPACE) for literal in self.literals]
+        literals = [literal.text.replace(" ", NO_BREAK_SPACE) for literal in self.literals]
         if self.least in (1, len(literals)):
             return (" AND " if self.least == len(literals) else " OR ").join(literals)
         return f"at least {self.least} of: {', '.join(literals)}"
@@ -249,7 +245,7 @@ def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = 
         rule = Rule(
             features=rounded.features, weights=rounded.weights, threshold=rounded.threshold, at_most=rounded.at_most
         )
-        return _with_logic(tree, rule) if rounded.zero_one else rule
+        return _in_words(tree, t, rule)
     shown = tree.selected()[t]
     if not shown.any():
         shown = tree.splits.w[t] != 0
@@ -269,44 +265,57 @@ def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = 
         tolerance = ROUNDING_TOL * min(1.0, float(np.abs(tree.splits.w[t]).sum()))
         digits = digits or digits_needed(np.append(weights, threshold), largest, tolerance)
         printed = [decimal_text(x, digits) for x in (*weights, threshold)]
-    return Rule(
+    rule = Rule(
         features=tuple(int(j) for j in order),
         weights=tuple(printed[:-1]),
         threshold=printed[-1],
         at_most=at_most,
         left_out=int(np.count_nonzero(tree.splits.w[t])) - len(order),
     )
+    return _in_words(tree, t, rule) if units == "user" and t not in tree.rules else rule
 
 
-def _with_logic(tree: SplitTree, rule: Rule) -> Rule:
-    """Return the rule as logic, if it holds exactly if enough of its features have the right value, 0 or 1."""
-    if len(rule.features) > _MOST_LITERALS:
+def _in_words(tree: SplitTree, t: int, rule: Rule) -> Rule:
+    """Return the rule in the words of its columns: as logic if it is a logical statement, else as sums by column.
+
+    A rule of rounded numbers is shown from these numbers, another one from the weights of the split.
+    """
+    raw = raw_columns(tree)
+    is_rounded = t in tree.rules
+    zero_one = is_rounded and tree.rules[t].zero_one
+    if raw.numeric_cells and not zero_one:
         return rule
-    numbers = np.array([float(weight) for weight in rule.weights])
-    cases = np.array(list(product((0.0, 1.0), repeat=len(numbers))))
-    sums, limit = cases @ numbers, float(rule.threshold)
-    met = sums <= limit if rule.at_most else sums >= limit
-    helps = (numbers > 0) != rule.at_most  # the value with which a feature helps to meet the rule
-    true = np.sum(cases == helps, axis=1)
-    least = int(np.min(true, where=met, initial=len(numbers) + 1))
-    if not 1 <= least <= len(numbers) or not np.array_equal(met, true >= least):
-        return rule
-    cells = raw_columns(tree).rules_by_feature()
-    literals = tuple(_literal(*cells[j], bool(h)) for j, h in zip(rule.features, helps, strict=True))
-    return replace(rule, literals=literals, least=least)
+    cells = raw.rules_by_feature()
+    printed = {j: Fraction(weight) for j, weight in zip(rule.features, rule.weights, strict=True)}
+    sign = -1 if rule.at_most else 1
+    if is_rounded:
+        weights, threshold, tolerance = printed, Fraction(rule.threshold), Fraction(0)
+    else:
+        split = tree.split(t)
+        used: list[int] = [*rule.features, *(j for j in np.flatnonzero(split.weights).tolist() if j not in printed)]
+        weights = {j: Fraction(sign * float(split.weights[j])) for j in used}
+        threshold = Fraction(sign * float(split.threshold))
+        tolerance = Fraction(_UNDECIDED) * (sum(map(abs, weights.values())) + abs(threshold))
+    columns = columns_of(cells, {j: sign * weight for j, weight in weights.items()}, zero_one)
+    if all(column.states for column in columns):
+        found = logic(columns, sign * threshold, tolerance)
+        if found is not None:
+            return replace(rule, literals=found[0], least=found[1], left_out=0)
+    if len(rule.features) == 1 and columns[0].states:
+        return rule  # its only number is a limit
+    return replace(rule, terms=column_terms(tree, rule.features, rule.weights))
 
 
-def _literal(cell: CellRule, k: int, value: bool) -> str:
-    """Return the statement that the k-th feature of a column is 0 or 1, in the words of the column."""
-    if cell.numeric:
-        if k == 0:
-            return f"{cell.column} is {int(value)}"
-        return f"{cell.column} is {'' if value else 'not '}missing"
-    words = [[word for word, values in cell.words if values[k] == one] for one in (0.0, 1.0)]
-    if len(words[value]) == 1:
-        return f"{cell.column} is {words[value][0]}"
-    other = words[not value]
-    return f"{cell.column} is not {other[0]}" if len(other) == 1 else f"{cell.features[k]} is {int(value)}"
+def column_terms(
+    tree: SplitTree, features: Sequence[int], weights: Sequence[str], *, after_constant: bool = False
+) -> tuple[str, ...]:
+    """Return the terms of a weighted sum by columns; empty if all columns hold numbers without missing cells."""
+    raw = raw_columns(tree)
+    cells = raw.rules_by_feature()
+    if raw.numeric_cells or all(len(cells[j][0].features) == 1 and not cells[j][0].words for j in features):
+        return ()
+    numbers = {j: Fraction(weight) for j, weight in zip(features, weights, strict=True)}
+    return terms_of(columns_of(cells, numbers), after_constant=after_constant)
 
 
 def largest_values(tree: SplitTree, units: str) -> FloatArray:

@@ -77,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     encoding, samples, notes = read_training(args)
     evaluation.check(args, samples)
     model = model_options.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
+    model.count_columns(encoding.groups)
     if args.proof:
         model.set_params(proof=args.proof)
     console.print_status(_task_text(args, samples), quiet=args.quiet)

@@ -128,6 +128,7 @@ def _run_cv_classifier(args: argparse.Namespace, encoding: Any, samples: Any, ou
     """Choose the hyperparameters with a CV classifier, and train, save and print the tree."""
     verbose = 0 if args.quiet else 1
     model = model_options.cv_estimator(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
+    model.count_columns(encoding.groups)
     with recording() as events, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         interrupted_after_search = fit_model(model, samples, events)

@@ -67,7 +67,7 @@ function valueWords(c, values) {
 
 /** What a sample has at a split, and on which side of the limit that is, as margotree/tree/sentences.py says it. */
 function reasonWords(rule, values, right) {
-  const onlyWords = rule.features.every((j) => values[j] === 0 || values[j] === 1);
+  const onlyWords = rule.literals.every((literal) => hasOne(literal, literal.values, values));
   if (rule.logic && onlyWords) return logicWords(rule, values, right);
   const side = rule.relation === "<=" ? (right ? "at most" : "above") : (right ? "at least" : "below");
   const sum = rule.exact.weights.reduce((all, w, k) => all + w * values[rule.exact.features[k]], 0);
@@ -113,10 +113,15 @@ function sumText(rule, names) {
   }).join(" ");
 }
 
+/** Whether the features of a statement have one of these lists of values. */
+function hasOne(literal, lists, values) {
+  return lists.some((list) => list.every((x, k) => values[literal.features[k]] === x));
+}
+
 function logicWords(rule, values, right) {
-  const holds = rule.literals.map((_, k) => (values[rule.features[k]] === 1) === rule.helps[k]);
-  const met = rule.literals.filter((_, k) => holds[k]);
-  const failed = rule.literals.filter((_, k) => !holds[k]);
+  const texts = (holds) => rule.literals.filter((literal) => hasOne(literal, literal.accepted, values) === holds).map((literal) => literal.text);
+  const met = texts(true);
+  const failed = texts(false);
   if (right) return met.join(" and ");
   if (!met.length) return `it is not true that ${failed.join(" or ")}`;
   const needed = rule.least === rule.literals.length ? "all" : `at least ${rule.least}`;

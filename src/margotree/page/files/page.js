@@ -201,7 +201,7 @@ function splitDetails(t) {
 /** The rule in the user's units; long ones by their heaviest terms, the table below has them all. */
 function formula(t) {
   const { features, weights: numbers, threshold, relation } = rules[t];
-  if (features.length === 1 || rules[t].logic) return withSigns(rules[t].words);
+  if (features.length === 1 || rules[t].logic || rules[t].by_column) return withSigns(rules[t].words);
   const shown = features.length > 8 ? 6 : features.length;
   const terms = features.slice(0, shown).map((j, k) => {
     const minus = numbers[k].startsWith("-");

@@ -106,6 +106,11 @@ def test_fit_measures_on_new_rows_if_asked(run):
     assert found["measured"]["lowest"] <= found["measured"]["accuracy"] <= found["measured"]["highest"] <= 1
     assert found["training"]["majority"] == pytest.approx(found["measured"]["majority"], abs=0.05)
     assert margotree.load("m.json").counts[0].sum() == ROWS  # trained on all of them
+    shown = run("show", "m.json")[1]
+    assert "on new rows: accuracy " in shown and "in 3-fold cross-validation" in shown and "log-loss" not in shown
+    assert "log-loss" in run("show", "m.json", "--verbose")[1] and run("verify", "m.json", "people.csv")[0] == 0
+    assert run("page", "m.json", "--out", "m.html", "--force")[0] == exit_codes.OK
+    assert "in 3-fold cross-validation" in Path("m.html").read_text(encoding="utf-8")
 
 
 def test_cross_validation_on_the_command_line_is_that_of_scikit_learn(run, folder):

@@ -249,6 +249,17 @@ def test_numbers_of_nodes_and_distances_are_shown_on_request(show):
     assert page.find_element("tag name", "body").text == plain
 
 
+def test_measures_on_new_rows_are_shown(show):
+    tree, X, y = grown(2, 3)
+    assert not show(tree, X, y).find_element("id", "measured").is_displayed()
+    measured = {"summary": "on new rows: accuracy 81.0% on <b>20</b> rows", "details": "most frequent class  0.25"}
+    page = show(replace(tree, terms={"measured": measured}), X, y, details=False)
+    shown = page.find_element("id", "measured").text
+    assert "On new rows: accuracy 81.0% on <b>20</b> rows." in shown and "most frequent" not in shown
+    page.find_element("id", "details").click()
+    assert "most frequent class  0.25" in page.find_element("id", "measured").text
+
+
 def test_changes_in_words_lead_to_the_answer_they_name(show):
     tree, X, y = grown(2, 4, used=2, classes=("a", "b", "c"))
     page = show(tree, X, y, details=False)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 #: The entry of a tree's terms that holds the encoding.
 ENTRY = "table"
 
+#: The entry of a tree's terms that holds the measures on new rows.
+MEASURED = "measured"
+
 
 def with_table(tree: Tree, encoding: Encoding, samples: Samples) -> Tree:
     """The tree with the encoding of its training file and fingerprints of its training rows."""
@@ -23,6 +26,11 @@ def with_table(tree: Tree, encoding: Encoding, samples: Samples) -> Tree:
     rows = {"rows": len(samples.rows), "missing_report": samples.report.to_record()}
     table: dict[str, Any] = to_record(encoding) | rows | fingerprints
     return dataclasses.replace(tree, terms={**tree.terms, ENTRY: table})
+
+
+def with_measures(tree: Any, summary: str, details: str) -> Any:
+    """The tree with the measures on new rows as text, which ``show`` and the report page print."""
+    return dataclasses.replace(tree, terms={**tree.terms, MEASURED: {"summary": summary, "details": details}})
 
 
 def load_tree(path: str) -> Tree:

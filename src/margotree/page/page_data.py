@@ -57,6 +57,7 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
         "counts": (tree.counts if paths is None else paths.counts()).tolist(),
         "counted": "the training samples" if paths is None else f"{len(paths.code)} samples",
         "samples": None if paths is None else _samples(tree, paths),
+        "measured": _measured(tree),
         "certificate": None if tree.certificate is None else _certificate(tree),
     }
 
@@ -192,6 +193,14 @@ def _histogram(paths: SamplePaths, t: int) -> dict[str, Any]:
     edges = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
     counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(len(paths.tree.classes))]
     return {"edges": [float(f"{edge:.6g}") for edge in edges], "counts": counts}
+
+
+def _measured(tree: Tree) -> dict[str, str] | None:
+    """Return the measures on new rows that are saved with the tree (by ``margotree fit --holdout`` or ``--cv``)."""
+    found = tree.terms.get("measured")
+    if not isinstance(found, dict):
+        return None
+    return {name: str(found.get(name, "")) for name in ("summary", "details")}
 
 
 def _certificate(tree: Tree) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from margotree.atomic_files import write_text
 from margotree.cli import console, evaluation, exit_codes, model_options, options, output_files
 from margotree.cli.exit_codes import CommandError
-from margotree.cli.saved_trees import with_table
+from margotree.cli.saved_trees import with_measures, with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ def run(args: argparse.Namespace) -> int:
         interrupted_after_search or interrupted_while_saving.is_set() or tree.certificate.stopped == "interrupted"
     )
     measurement = None if interrupted else evaluation.measure(args, samples)
+    if measurement is not None and not saved.write_errors:
+        tree = with_measures(tree, measurement.summary(), measurement.details())
+        saved = output_files.save_tree(tree, out)
     _print_result(
         args, tree, samples, [*notes, *notes_about], saved, measurement, chosen_settings(model) if args.auto else None,
         by_default,

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exit_codes, options
-from margotree.cli.saved_trees import ENTRY, load_tree
+from margotree.cli.saved_trees import ENTRY, MEASURED, load_tree
 
 if TYPE_CHECKING:
     from margotree.tree import Tree
@@ -63,9 +63,17 @@ def _certificate(tree: Tree, args: argparse.Namespace) -> str:
 
 
 def _terms(tree: Tree, args: argparse.Namespace) -> str:
-    terms = {name: value for name, value in tree.terms.items() if name not in (ENTRY, "proof") and value is not None}
+    terms = {
+        name: value
+        for name, value in tree.terms.items()
+        if name not in (ENTRY, MEASURED, "proof") and value is not None
+    }
     text = ", ".join(f"{name} {value}" for name, value in terms.items())
-    return "\n".join([*([f"depth {tree.depth}, {text}"] if _is_long(args, "terms") else []), *_training(tree)])
+    measured = tree.terms.get(MEASURED, {})
+    lines = [f"depth {tree.depth}, {text}"] if _is_long(args, "terms") else []
+    lines += [*_training(tree), *filter(None, [measured.get("summary")])]
+    details = measured.get("details") if _is_long(args, "terms") else None
+    return "\n".join(lines) + (f"\n\n{details}" if details else "")
 
 
 def _is_long(args: argparse.Namespace, part: str) -> bool:

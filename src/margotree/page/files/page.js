@@ -555,6 +555,11 @@ function nearestWords(values, nearest) {
 
 function buildHead() {
   by("legend").append(...facts.classes.map((label, k) => element("li", {}, swatch(k), label)));
+  if (facts.measured) {
+    by("measured").hidden = false;
+    by("measured").querySelector("p").textContent = `${cap(facts.measured.summary)}.`;
+    by("measured").querySelector("pre").textContent = facts.measured.details;
+  }
   if (!facts.certificate) return;
   by("proof").textContent = `Proved: ${facts.certificate.proved}.`;
   by("certificate").hidden = false;

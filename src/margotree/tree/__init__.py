@@ -13,6 +13,7 @@
 - ``text``: rules as text
 - ``decision_path``, ``sentences``: the path of one sample, as a table and as sentences
 - ``contributions``: what features contribute to predictions, and their importance
+- ``intervals``: prediction intervals of trees of numbers
 - ``sample_paths``: the paths of many samples with labels, for plots and report pages
 - ``verification``: objective and feasibility recomputed from the training data
 - ``file``, ``schema``, ``labels``: saved trees as JSON, the checks of their entries, and class labels in JSON

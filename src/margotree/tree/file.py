@@ -61,6 +61,9 @@ class NumbersToSave(SplitTree, Protocol):
     @property
     def target_name(self) -> str: ...
 
+    @property
+    def residuals(self) -> tuple[FloatArray, ...]: ...
+
 
 # -- tree <-> plain values ----------------------------------------------------------------------------------------
 
@@ -77,12 +80,14 @@ def to_record(tree: TreeLike) -> dict[str, Any]:
 
 def to_record_of_numbers(tree: NumbersToSave) -> dict[str, Any]:
     """Return a tree of numbers as JSON values with format name, version and checksum; floats keep every bit."""
-    own = {
+    own: dict[str, Any] = {
         "leaf_w": tree.models.w.tolist(),
         "leaf_b": tree.models.b.tolist(),
         "limits": [[None if np.isinf(limit) else limit for limit in pair] for pair in tree.limits.tolist()],
         "target": {"name": tree.target_name, "center": tree.target.center, "scale": tree.target.scale},
     }
+    if tree.residuals:
+        own["residuals"] = [part.tolist() for part in tree.residuals]
     return _signed(_shared(tree) | own, FORMAT_OF_NUMBERS)
 
 
@@ -144,7 +149,7 @@ def from_record_of_numbers(record: Any) -> dict[str, Any]:
 
     Raises TreeFileError with the reason if ``record`` is not a tree of numbers.
     """
-    body = _checked_body(record, FORMAT_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL)
+    body = _checked_body(record, FORMAT_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL | {"residuals"})
     with _naming_the_entry():
         target = schema.mapping("target", body["target"])
         limits = [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in body["limits"]]
@@ -152,6 +157,7 @@ def from_record_of_numbers(record: Any) -> dict[str, Any]:
         return _shared_from(body, 0, n_features) | {
             "models": Splits(w=schema.array("leaf_w", body["leaf_w"], 2), b=schema.array("leaf_b", body["leaf_b"], 1)),
             "limits": schema.array("limits", limits, 2),
+            "residuals": tuple(schema.array("residuals", part, 1) for part in body.get("residuals", [])),
             "target": TargetScaling(
                 center=schema.number("target: center", target["center"]),
                 scale=schema.number("target: scale", target["scale"]),

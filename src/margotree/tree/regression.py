@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, TrainingProblem, check_depth, topology
 from margotree.problem.blocks import row_blocks
-from margotree.tree import contributions, file, formulas, text, verification
+from margotree.tree import contributions, file, formulas, intervals, text, verification
 from margotree.tree.base import SELECTED, HyperplaneTree, frozen
 from margotree.tree.contributions import Attributions
 from margotree.tree.decision_values import Rows
@@ -43,6 +43,9 @@ class RegressionTree(HyperplaneTree):
         has those of the nearest node above it that has some.
     counts : array of shape (nodes and leaves, 1)
         The weight of the training samples that reach each node and leaf (:meth:`trained_on` computes it).
+    residuals : tuple of arrays
+        The absolute residuals of samples that did not train the tree, in ascending order for each leaf
+        (:meth:`with_residuals`); empty without such samples.
     splits, scaling, feature_names, eps, certificate, terms, rules
         As in :class:`~margotree.tree.base.HyperplaneTree`.
     """
@@ -51,6 +54,7 @@ class RegressionTree(HyperplaneTree):
     target: TargetScaling
     target_name: str = "target"
     limits: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    residuals: tuple[FloatArray, ...] = ()
 
     def __post_init__(self) -> None:
         check_depth(self.depth)
@@ -60,6 +64,7 @@ class RegressionTree(HyperplaneTree):
             limits = np.tile([-np.inf, np.inf], (2**self.levels, 1))
         self._set("limits", frozen(limits))
         self._set("target_name", str(self.target_name))
+        self._set("residuals", tuple(frozen(np.sort(np.array(part, dtype=np.float64))) for part in self.residuals))
         super().__post_init__()
 
     @property
@@ -119,6 +124,34 @@ class RegressionTree(HyperplaneTree):
         for part in row_blocks(len(given), self.n_features):
             predicted[part] = self._values(leaf[part] - self.n_nodes, self._rows(given[part]))
         return predicted
+
+    def with_residuals(self, X: ArrayLike, y: ArrayLike) -> RegressionTree:
+        """Return this tree with the residuals of samples that did not train it, for :meth:`predict_interval`."""
+        given, targets = self.given(X), np.asarray(y, dtype=np.float64)
+        if targets.shape != (len(given),) or not len(given):
+            raise ValueError(f"X and y must have one length of at least 1, got {len(given)} and {targets.shape}")
+        if not np.all(np.isfinite(targets)):
+            raise ValueError("y contains NaN or infinity")
+        leaf = self.apply(given) - self.n_nodes
+        found = intervals.residuals_by_leaf(targets - self.predict(given), leaf, len(self.models.b))
+        return replace(self, residuals=found)
+
+    def predict_interval(self, X: ArrayLike, *, coverage: float = 0.9) -> FloatArray:
+        """Return the smallest and the largest value of an interval for each sample, of shape (samples, 2).
+
+        Of new samples like those of :meth:`with_residuals`, at least the share ``coverage`` lies in their intervals, on
+        average over such samples (split conformal prediction). The width depends on the leaf: half of it is a quantile
+        of the absolute residuals there, see :func:`margotree.tree.intervals.half_widths`.
+        """
+        if not self.residuals:
+            raise ValueError(
+                "intervals need samples that did not train the tree: call calibrate(X, y) of the regressor, or "
+                "with_residuals(X, y) of the tree"
+            )
+        given = self.given(X)
+        half = intervals.half_widths(self.residuals, coverage)[self.apply(given) - self.n_nodes]
+        predicted = self.predict(given)
+        return np.column_stack([predicted - half, predicted + half])
 
     def _values(self, leaf: NDArray[np.int64], rows: Rows) -> FloatArray:
         """Return the predictions for rows whose leaves, counted from the left, are given."""
@@ -241,3 +274,7 @@ class RegressionTree(HyperplaneTree):
         super()._check()
         if np.any(np.isnan(self.limits)) or np.any(self.limits[:, 0] > self.limits[:, 1]):
             raise ValueError("limits: the lower limit of every leaf must be a number and at most the upper one")
+        if self.residuals and len(self.residuals) != len(self.models.b):
+            raise ValueError(f"residuals: there are {len(self.models.b)} leaves, got {len(self.residuals)} lists")
+        if any(part.ndim != 1 or not np.all(np.isfinite(part) & (part >= 0.0)) for part in self.residuals):
+            raise ValueError("residuals must be finite numbers, at least 0, in a list for each leaf")

@@ -107,7 +107,7 @@ def _states(cell: CellRule, weights: Sequence[Fraction], zero_one: bool) -> dict
 
 
 def logic(columns: Sequence[Column], limit: Fraction, tolerance: Fraction) -> tuple[tuple[Literal, ...], int] | None:
-    """The statements of which at least so many must be true for a sum of at least ``limit``; None for other rules.
+    """The statements, and how many of them must be true for a sum of at least ``limit``; None for other rules.
 
     Sums within ``tolerance`` of the limit are not decided.
     """

@@ -281,7 +281,6 @@ def test_verify_replays_dropped_rows_and_weights(run, folder):
             exit_codes.USAGE,
             "with the labels ill, well",
         ),
-        (["fit", "people.csv", "--target", "Age in years"], exit_codes.DATA, "a measurement and not classes"),
         (["show", "people.csv"], exit_codes.DATA, "not JSON"),
         (["predict", "tree.json", "tree.json"], exit_codes.DATA, "cells for 1 column names"),
     ],

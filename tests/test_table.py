@@ -138,7 +138,6 @@ def test_new_rows_with_missing_cells_may_be_skipped(write):
         (b"a,y\n1\x00,0\n", "NUL characters"),
         (("w,y\n" + "".join(f"word{i},{i % 2}\n" for i in range(40))).encode(), "40 different words.*--drop w"),
         (("w,y\n" + "".join(f'"1,{i}",{i % 2}\n' for i in range(40))).encode(), "--decimal ,"),
-        (("a,y\n" + "".join(f"{i % 3},{i}.5\n" for i in range(30))).encode(), "a measurement and not classes"),
     ],
 )
 def test_what_cannot_be_used_is_refused_in_words_that_help(write, content, words):

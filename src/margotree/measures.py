@@ -67,6 +67,46 @@ class ClassificationMeasures:
         return text_table(heads, rows)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RegressionMeasures:
+    """Measures of predicted numbers on some rows.
+
+    Attributes
+    ----------
+    r2 : float
+        The share of the variance that is predicted: 0 for the mean of these rows; NaN if all targets are equal.
+    mae, rmse : float
+        The mean absolute error, and the root of the mean squared error.
+    """
+
+    r2: float
+    mae: float
+    rmse: float
+
+    def record(self) -> dict[str, Any]:
+        """Return the measures as JSON values; NaN is None."""
+        return {"r2": _plain(self.r2), "mae": self.mae, "rmse": self.rmse}
+
+    def text(self) -> str:
+        """Return the measures on one line."""
+        return f"R2 {_number(self.r2)}, mean absolute error {self.mae:.4g}, root mean squared error {self.rmse:.4g}"
+
+
+def measure_regression(y: ArrayLike, predicted: ArrayLike) -> RegressionMeasures:
+    """Measure predicted numbers."""
+    truth, found = np.asarray(y, dtype=np.float64), np.asarray(predicted, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared, around_mean = (found - truth) ** 2, (truth - truth.mean()) ** 2
+        r2 = 1.0 - float(squared.sum() / around_mean.sum()) if around_mean.any() else math.nan
+    return RegressionMeasures(r2=r2, mae=float(np.abs(found - truth).mean()), rmse=math.sqrt(float(squared.mean())))
+
+
+def regression_table(found: dict[str, RegressionMeasures]) -> str:
+    """Return a table with a row per method."""
+    rows = [[name, _number(one.r2), f"{one.mae:.4g}", f"{one.rmse:.4g}"] for name, one in found.items()]
+    return text_table(["", "R2", "MAE", "RMSE"], rows)
+
+
 #: The measures of :func:`summary_table`, with their titles.
 SUMMARY = {
     "accuracy": "accuracy",

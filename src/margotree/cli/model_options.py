@@ -4,38 +4,68 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from margotree.cli import options
 from margotree.cli.exit_codes import USAGE, CommandError
 from margotree.notices import print_once
 
+if TYPE_CHECKING:
+    from margotree.table import Samples
+
 
 @dataclass(frozen=True)
 class Model:
-    """A classifier of :mod:`margotree`, the options that not all models have, and a description for the help."""
+    """A classifier of :mod:`margotree`, the options that not all models have, and a description for the help.
+
+    ``regressor`` is the class for numeric targets, if there is one.
+    """
 
     cls: str
     options: frozenset[str]
     description: str
+    regressor: str | None = None
+
+    def class_for(self, samples: Samples, name: str) -> str:
+        """The name of the class for these samples; an error if the model is only for classes."""
+        if not samples.is_numeric:
+            return self.cls
+        if self.regressor is None:
+            models = ", ".join(name for name, model in MODELS.items() if model.regressor)
+            raise CommandError(
+                f"--model {name} is for classes, but the target holds numbers to predict; use --model {models}, or "
+                "--above LIMIT for two classes",
+                USAGE,
+            )
+        return self.regressor
 
 
 _MARGIN_OPTIONS = frozenset({"C", "band", "no_scale", "max_weight", "node_limit", "round", "proba"})
 
 MODELS = {
-    "margot": Model("MargotClassifier", _MARGIN_OPTIONS | {"engine", "gap", "scheduler"}, "splits use all features"),
+    "margot": Model(
+        "MargotClassifier",
+        _MARGIN_OPTIONS | {"engine", "gap", "scheduler"},
+        "splits use all features",
+        "MargotRegressor",
+    ),
     "hfs": Model(
         "HFSMargotClassifier",
         _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "budget"},
         "at most BUDGET features per split",
+        "HFSMargotRegressor",
     ),
     "sfs": Model(
         "SFSMargotClassifier",
         _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "budget", "alpha"},
         "penalty ALPHA for each feature beyond BUDGET",
+        "SFSMargotRegressor",
     ),
     "local": Model(
-        "LocalSVMTreeClassifier", _MARGIN_OPTIONS | {"budget", "alpha"}, "fast greedy heuristic without a proved bound"
+        "LocalSVMTreeClassifier",
+        _MARGIN_OPTIONS | {"budget", "alpha"},
+        "fast greedy heuristic without a proved bound",
+        "LocalSVRTreeRegressor",
     ),
     "oct1": Model("OCT1Classifier", frozenset({"engine", "gap", "alpha", "min_leaf"}), "one feature per split"),
     "octh": Model("OCTHClassifier", frozenset({"engine", "gap", "alpha", "min_leaf", "mu", "no_scale"}), "OCT-H"),
@@ -46,6 +76,11 @@ MODELS = {
 
 #: Models for any number of classes.
 MULTI_CLASS = frozenset(MODELS) - {"mmsvm"}
+
+
+#: Options of classifiers only, and of regressors only.
+_OF_CLASSES = frozenset({"max_weight", "proba", "round", "class_weight"})
+_OF_NUMBERS = frozenset({"leaf_budget", "epsilon"})
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -72,6 +107,19 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         type=options.whole_numbers,
         metavar="N[,N...]",
         help="largest number of features per split (hfs, sfs, local; if it is chosen: 1, 2 or 3)",
+    )
+    group.add_argument(
+        "--leaf-budget",
+        type=options.whole_numbers,
+        metavar="N[,N...]",
+        help="largest number of features of the formula in a leaf, for a numeric target (as --budget; 0: a constant)",
+    )
+    group.add_argument(
+        "--epsilon",
+        type=float,
+        metavar="X",
+        help="errors up to this size have no loss, for a numeric target, in units of its spread (0; if it is chosen: 0 "
+        "or 0.1)",
     )
     group.add_argument(
         "--alpha",
@@ -176,27 +224,39 @@ def resolve(args: argparse.Namespace) -> bool:
     return by_default
 
 
-def estimator(args: argparse.Namespace, classes: list[Any], verbose: int) -> Any:
-    """The classifier with the settings of the options; an option that does not apply to the model is an error."""
+def estimator(args: argparse.Namespace, samples: Samples, verbose: int) -> Any:
+    """The estimator for these samples with the settings of the options, which must apply to the model."""
     import margotree
 
     if getattr(args, "auto", False):
-        return cv_estimator(args, classes, verbose)
+        return cv_estimator(args, samples, verbose)
     model = MODELS[args.model]
+    _check_task(args, samples)
     settings: dict[str, Any] = {
         "depth": depth(args), "time_limit": args.time_limit, "n_jobs": args.jobs, "random_state": args.seed,
-        "verbose": verbose, "class_weight": _class_weight(args.class_weight, classes),
+        "verbose": verbose,
     }  # fmt: skip
+    if not samples.is_numeric:
+        settings["class_weight"] = _class_weight(args.class_weight, samples)
     for option, name in _PARAMETERS.items():
         value = getattr(args, option, None)
         if value is None or value is False:  # 0 is a value
             continue
-        if option not in model.options:
+        if option not in model.options | (_OF_NUMBERS if samples.is_numeric else frozenset()):
             raise CommandError(_not_applicable(option, args.model), USAGE)
         settings[name] = None if option == "no_scale" else value
-    if "round" in model.options:
+    if "round" in model.options and not samples.is_numeric:
         settings["round"] = _round_parameter(args)
-    return getattr(margotree, model.cls)(**settings)
+    return getattr(margotree, model.class_for(samples, args.model))(**settings)
+
+
+def _check_task(args: argparse.Namespace, samples: Samples) -> None:
+    """Raise an error for an option that does not apply to the kind of the target."""
+    kind, others = ("numbers", _OF_CLASSES) if samples.is_numeric else ("classes", _OF_NUMBERS)
+    for option in sorted(others):
+        if getattr(args, option, None) is not None:
+            flag = "--" + option.replace("_", "-")
+            raise CommandError(f"{flag} does not apply to a target of {kind}; leave it out", USAGE)
 
 
 def depth(args: argparse.Namespace) -> int:
@@ -204,8 +264,8 @@ def depth(args: argparse.Namespace) -> int:
     return 2 if args.depth is None else int(args.depth)
 
 
-def cv_estimator(args: argparse.Namespace, classes: list[Any], verbose: int, folds: int = 5) -> Any:
-    """The classifier that chooses by cross-validation the hyperparameters that no option fixes."""
+def cv_estimator(args: argparse.Namespace, samples: Samples, verbose: int, folds: int = 5) -> Any:
+    """The estimator that chooses by cross-validation the hyperparameters that no option fixes."""
     import margotree
 
     if args.model not in CV_MODELS:
@@ -216,13 +276,19 @@ def cv_estimator(args: argparse.Namespace, classes: list[Any], verbose: int, fol
         )
     settings: dict[str, Any] = {
         "time_limit": args.time_limit, "n_jobs": args.jobs, "random_state": args.seed, "verbose": verbose, "cv": folds,
-        "class_weight": _class_weight(args.class_weight, classes),
     }  # fmt: skip
+    _check_task(args, samples)
+    if samples.is_numeric:
+        settings |= _lists_of_numbers(args)
+    else:
+        settings["class_weight"] = _class_weight(args.class_weight, samples)
     if args.depth is not None:
         settings["depths"] = [args.depth]
     for option, name in _PARAMETERS.items():
         value = getattr(args, option, None)
         if value is None or value is False:
+            continue
+        if option in _OF_NUMBERS or (samples.is_numeric and option == "budget"):
             continue
         if option not in MODELS[args.model].options:
             raise CommandError(_not_applicable(option, args.model), USAGE)
@@ -235,8 +301,25 @@ def cv_estimator(args: argparse.Namespace, classes: list[Any], verbose: int, fol
             settings[_LIST_PARAMETERS[option]] = [value]
         else:
             settings[name] = None if option == "no_scale" else value
+    if samples.is_numeric:
+        return margotree.MargotRegressorCV(**settings)
     settings["round"] = _round_parameter(args)
     return getattr(margotree, f"{MODELS[args.model].cls}CV")(**settings)
+
+
+def _lists_of_numbers(args: argparse.Namespace) -> dict[str, Any]:
+    """The budgets, alphas and epsilons that the regressor with cross-validation tries."""
+    found: dict[str, Any] = {}
+    if args.model != "margot":
+        found["budgets"] = "auto" if args.model == "hfs" else [1]
+    if args.budget is not None or args.leaf_budget is not None:
+        split = args.leaf_budget if args.budget is None else args.budget
+        found["budgets"] = [(split, split if args.leaf_budget is None else args.leaf_budget)]
+    if args.model == "sfs" and args.alpha is None:
+        found["alphas"] = "auto"
+    if args.epsilon is not None:
+        found["epsilons"] = [args.epsilon]
+    return found
 
 
 def _round_parameter(args: argparse.Namespace) -> str | int | None:
@@ -267,21 +350,23 @@ _PARAMETERS = {
     "C": "C", "budget": "budget", "alpha": "alpha", "band": "band", "max_weight": "max_weight", "engine": "engine",
     "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
-    "round": "round", "proba": "proba",
+    "round": "round", "proba": "proba", "leaf_budget": "leaf_budget", "epsilon": "epsilon",
 }  # fmt: skip
 
 
 def _not_applicable(option: str, model: str) -> str:
     flag = "--" + option.replace("_", "-")
+    if option in _OF_NUMBERS:
+        return f"{flag} is for a numeric target"
     models = ", ".join(name for name, other in MODELS.items() if option in other.options)
     hint = " (its penalty of margin violations is --c1)" if (option, model) == ("C", "mmsvm") else ""
     return f"{flag} does not apply to --model {model}{hint}; models with this option: {models}"
 
 
-def _class_weight(text: str | None, classes: list[Any]) -> dict[Any, float] | str | None:
+def _class_weight(text: str | None, samples: Samples) -> dict[Any, float] | str | None:
     if text is None or text == "balanced":
         return text
-    label = {str(c): c for c in classes}
+    label = {str(c): c for c in sorted(set(samples.y.tolist()))}
     try:
         given = {name.strip(): float(factor) for name, factor in (part.rsplit("=", 1) for part in text.split(","))}
         return {label[name]: factor for name, factor in given.items()}

@@ -35,7 +35,14 @@ def add_reading(parser: argparse.ArgumentParser, *, saved: bool = False) -> None
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Add the options about the columns of a training file."""
     group = parser.add_argument_group("columns")
-    group.add_argument("--target", metavar="COL", help="column with the classes (required)")
+    group.add_argument("--target", metavar="COL", help="column with the classes or numbers to predict (required)")
+    group.add_argument(
+        "--task", choices=("classification", "regression"),
+        help="whether the target holds classes or numbers to predict (numbers if more than 20 are different)",
+    )  # fmt: skip
+    group.add_argument(
+        "--above", type=float, metavar="LIMIT", help="two classes of a numeric target: above the limit, and the others"
+    )
     group.add_argument(
         "--positive", metavar="LABEL", help="positive class; all other classes together are the negative class"
     )

@@ -18,7 +18,7 @@ from margotree.cli.exit_codes import DATA, OK, CommandError
 if TYPE_CHECKING:
     import argparse
 
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +100,7 @@ class SavedFile:
         return "\n".join([f"saved as {self.path}", *(f"NOT WRITTEN: {error}" for error in self.write_errors)])
 
 
-def save_tree(tree: Tree, path: str) -> SavedFile:
+def save_tree(tree: HyperplaneTree, path: str) -> SavedFile:
     """Save the tree to ``path``; if that fails, to the folder for temporary files, and otherwise to standard output."""
     if not (error := try_to_write(lambda: tree.save(path))):
         return SavedFile(path=path)
@@ -131,7 +131,7 @@ def os_error_text(error: OSError) -> str:
     return " ".join(filter(None, (name, error.strerror))) or str(error)
 
 
-def _save_elsewhere(tree: Tree) -> str:
+def _save_elsewhere(tree: HyperplaneTree) -> str:
     """Save the tree to the folder for temporary files and return the path, empty if that fails."""
     with suppress(OSError):
         elsewhere = os.path.join(tempfile.gettempdir(), f"margotree-{secrets.token_hex(4)}.json")

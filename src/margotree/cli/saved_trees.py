@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from margotree.cli.exit_codes import DATA, CommandError
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Samples
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree
+
+AnyTree = TypeVar("AnyTree", bound="HyperplaneTree")
 
 #: The entry of a tree's terms that holds the encoding.
 ENTRY = "table"
@@ -18,7 +20,7 @@ ENTRY = "table"
 MEASURED = "measured"
 
 
-def with_table(tree: Tree, encoding: Encoding, samples: Samples) -> Tree:
+def with_table(tree: AnyTree, encoding: Encoding, samples: Samples) -> AnyTree:
     """The tree with the encoding of its training file and fingerprints of its training rows."""
     from margotree.table.encoding_json import to_record
 
@@ -33,14 +35,21 @@ def with_measures(tree: Any, summary: str, details: str) -> Any:
     return dataclasses.replace(tree, terms={**tree.terms, MEASURED: {"summary": summary, "details": details}})
 
 
-def load_tree(path: str) -> Tree:
-    """Load a saved tree."""
-    from margotree.tree import Tree
+def load_tree(path: str) -> Any:
+    """Load a saved tree, of classes or of numbers."""
+    from margotree.tree import load
 
-    return Tree.load(path)
+    return load(path)
 
 
-def encoding_of(tree: Tree, path: str) -> Encoding:
+def is_of_numbers(tree: HyperplaneTree) -> bool:
+    """Whether the tree predicts numbers."""
+    from margotree.tree import RegressionTree
+
+    return isinstance(tree, RegressionTree)
+
+
+def encoding_of(tree: HyperplaneTree, path: str) -> Encoding:
     """The encoding of the tree; a tree saved from Python has numeric columns with the names of its features."""
     from margotree.table import Encoding, Number
     from margotree.table.encoding_json import from_record
@@ -58,5 +67,7 @@ def encoding_of(tree: Tree, path: str) -> Encoding:
             "the tree on a data frame or with margotree fit",
             DATA,
         )
-    whole = tree.classes.dtype.kind in "iu"
-    return Encoding(columns=tuple(Number(name=name) for name in tree.feature_names), target="", whole=whole)
+    classes = getattr(tree, "classes", None)
+    whole = classes is not None and classes.dtype.kind in "iu"
+    columns = tuple(Number(name=name) for name in tree.feature_names)
+    return Encoding(columns=columns, target="", whole=whole, numeric=is_of_numbers(tree))

@@ -12,7 +12,7 @@ import numpy as np
 
 from margotree.estimators.input_data import FloatArray, merge_duplicates
 from margotree.proof.check import Data, Proved, Refused, check, read_header, shown
-from margotree.tree import HyperplaneTree, Tree
+from margotree.tree import HyperplaneTree, RegressionTree, Tree
 from margotree.tree.labels import class_positions
 
 
@@ -116,7 +116,51 @@ def _data_of_classes(
     )
 
 
+@_tree_of.register
+def _tree_of_numbers(tree: RegressionTree) -> dict[str, Any]:
+    return {"w": tree.hyperplanes.w.tolist(), "b": tree.hyperplanes.b.tolist()}
+
+
+@_data.register
+def _data_of_numbers(
+    tree: RegressionTree, X: FloatArray, y: Any, weight: Any, source: str, left_out: Mapping[str, int],
+    weight_column: str | None,
+) -> Data:  # fmt: skip
+    n = len(np.asarray(y))
+    used = np.ones(n, bool) if weight is None else np.asarray(weight, dtype=np.float64) > 0
+    return Data(
+        *problem_numbers(tree, X, y, weight),
+        columns=list(tree.features),
+        weight_column=None if weight is None else weight_column,
+        source=source,
+        rows_read=n + sum(left_out.values()),
+        left_out={**left_out, "weight 0": int(np.sum(~used))},
+        class_rows=(int(np.sum(used)),),
+        target=tree.target_name,
+        target_units=(tree.target.center, tree.target.scale),
+    )
+
+
+@singledispatch
 def problem_numbers(
+    tree: HyperplaneTree, X: FloatArray, y: Any, sample_weight: Any = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The samples, targets and weights of the tree's training problem, exactly as in training."""
+    raise NotImplementedError(f"no proofs of a {type(tree).__name__}")
+
+
+@problem_numbers.register
+def _problem_numbers_of_numbers(
+    tree: RegressionTree, X: FloatArray, y: Any, sample_weight: Any = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    targets = np.asarray(y, dtype=np.float64)
+    weight = np.ones(len(targets)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    X, targets, weight = np.asarray(X, np.float64)[weight > 0], targets[weight > 0], weight[weight > 0]
+    return merge_duplicates(X, tree.target.apply(targets), weight, tree.scaling)
+
+
+@problem_numbers.register
+def _problem_numbers_of_classes(
     tree: Tree, X: FloatArray, y: Any, sample_weight: Any = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The samples, targets and weights of the tree's training problem, exactly as in training."""

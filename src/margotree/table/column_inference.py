@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.table.amounts import MONTH_NAMES, unit_of, units_of, without_unit
 from margotree.table.cells import parse_numbers
@@ -29,6 +30,9 @@ from margotree.table.table import Table, TableError
 
 #: A column with more than this share of numbers is taken as numeric; its other cells are errors.
 _MIN_NUMERIC_SHARE = 0.5
+#: A target with more different numbers is predicted as a number; with at least as many as the second, a note says that
+#: they are treated as classes.
+_MOST_CLASSES, _MANY_CLASSES = 20, 6
 #: Values of ``ColumnOptions.missing`` that fill missing cells.
 FILLING = ("median", "indicator")
 
@@ -53,6 +57,10 @@ class ColumnOptions:
         How missing cells are treated; see :class:`~margotree.table.Encoding`.
     max_categories : int
         The largest number of different words in a column.
+    task : {"classification", "regression"}, optional
+        Whether the target holds labels or numbers to predict; by default more than 20 different numbers are predicted.
+    above : float, optional
+        The limit that makes two classes of a numeric target.
     """
 
     target: str
@@ -62,6 +70,8 @@ class ColumnOptions:
     positive: str | None = None
     missing: str = "error"
     max_categories: int = 30
+    task: str | None = None
+    above: float | None = None
 
 
 def learn_encoding(table: Table, options: ColumnOptions) -> tuple[Encoding, tuple[str, ...]]:
@@ -125,7 +135,7 @@ def _raise_refused(refused: dict[str, str]) -> None:
 
 def _suspects(table: Table, encoding: Encoding, words: set[str]) -> dict[str, str]:
     """Columns that may be unsuitable as features, with the reason; see :mod:`margotree.table.suspect_columns`."""
-    labels = table.column(encoding.target)
+    labels = table.column(encoding.target) if not encoding.numeric else [""] * table.n_rows
     spelled_labels = encoding.labels(table, [k for k, label in enumerate(labels) if label]).tolist()
     rest = iter(map(str, spelled_labels))
     labels = [next(rest) if label else "" for label in labels]
@@ -229,18 +239,48 @@ def _label_settings(table: Table, target: str, options: ColumnOptions, notes: li
                 f"its labels are {_label_counts(counts)}"
             )
         return {"positive": positive}
+    values, bad = parse_numbers(list(counts), table)
+    if options.above is not None:
+        _check_numeric(table, target, list(counts), bad, "--above")
+        if np.all(values > options.above) or not np.any(values > options.above):
+            raise TableError(
+                f"--above {options.above:g} divides no rows: the numbers of the target column {target!r} are from "
+                f"{values.min():g} to {values.max():g}"
+            )
+        return {"above": options.above}
+    if options.task == "regression" or (options.task is None and len(bad) == 0 and len(counts) > _MOST_CLASSES):
+        _check_numeric(table, target, list(counts), bad, "--task regression")
+        notes += _regression_note(target, values, options)
+        return {"numeric": True}
     if len(counts) == 1:
         raise TableError(
             f"all rows have the label {next(iter(counts))!r} in the target column {target!r}; a tree needs two classes"
         )
-    values, bad = parse_numbers(list(counts), table)
-    if len(bad) == 0 and len(counts) > 20:
-        raise TableError(
-            f"the target column {target!r} holds {len(counts)} different numbers: a measurement and not classes.  Add "
-            "a column to the file that says whether the measurement is above a limit, and use that column as the target"
+    if options.task is None and len(bad) == 0 and len(counts) >= _MANY_CLASSES:
+        notes.append(
+            f"the {len(counts)} different numbers of the target column {target!r} are treated as classes; add "
+            "--task regression to predict a number, or --above LIMIT for two classes"
         )
     whole = len(bad) == 0 and bool(np.all(values == np.round(values)) and np.all(np.abs(values) < 2**53))
     return {"whole": whole, "spelling": tuple(sorted(counts))}
+
+
+def _check_numeric(table: Table, target: str, cells: list[str], bad: NDArray[np.int64], option: str) -> None:
+    if len(bad):
+        raise TableError(
+            f"{table.source}: {cells[bad[0]]!r} in the target column {target!r} is not a number, which {option} needs"
+        )
+
+
+def _regression_note(target: str, values: np.ndarray, options: ColumnOptions) -> list[str]:
+    """A note that a numeric target is not taken as labels, and how to have it as classes."""
+    if options.task is not None:
+        return []
+    middle = float(np.median(values))
+    return [
+        f"the target column {target!r} holds {len(values)} different numbers, which are predicted; add --above "
+        f"{middle:g} for two classes, or --task classification for one class per number"
+    ]
 
 
 def _check_names(encoding: Encoding) -> None:

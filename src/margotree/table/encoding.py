@@ -23,7 +23,7 @@ from margotree.table.read_options import ReadOptions
 from margotree.table.table import MissingCells, Table, TableError, suggestion
 
 FloatArray = NDArray[np.float64]
-LabelArray = NDArray[np.int64] | NDArray[np.str_]
+LabelArray = NDArray[np.int64] | NDArray[np.str_] | NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,6 +213,11 @@ class Samples:
     rows: list[int]
     report: MissingReport = field(default_factory=MissingReport)
 
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the targets are numbers to predict, and not labels."""
+        return self.y.dtype.kind == "f"
+
     def fingerprint(self) -> str:
         """SHA-256 of features, labels and weights; equal for the same rows in the same order."""
         digest = hashlib.sha256(str(self.X.shape).encode())
@@ -247,6 +252,10 @@ class Encoding:
         The column with the weight of each row.
     positive : str, optional
         The label of the positive class; all other labels form the negative class.
+    above : float, optional
+        The limit of a numeric target whose two classes are the numbers above it and the others.
+    numeric : bool
+        Whether the target is a number to predict, and not a label.
     whole : bool
         Whether the labels are whole numbers.
     missing : {"error", "drop", "median", "indicator"}
@@ -266,6 +275,8 @@ class Encoding:
     target: str
     weight: str | None = None
     positive: str | None = None
+    above: float | None = None
+    numeric: bool = False
     whole: bool = False
     missing: str = "error"
     spelling: tuple[str, ...] = ()
@@ -323,6 +334,8 @@ class Encoding:
         if self.positive is not None:
             positive = fold(self.positive)
             return np.array([self.positive if fold(cell) == positive else f"not {self.positive}" for cell in chosen])
+        if self.numeric or self.above is not None:
+            return self._numbers(table, chosen)
         if not self.whole:
             known = Spellings(self.spelling)
             return np.array([known(cell) or cell for cell in chosen], dtype=np.str_)
@@ -333,6 +346,18 @@ class Encoding:
                 f"{table.source}: a label in column {self.target!r} is not a whole number, but all labels of the "
                 "training file are"
             ) from None
+
+    def _numbers(self, table: Table, cells: Sequence[str]) -> LabelArray:
+        """The numbers in cells of the target column, or whether each is above the limit."""
+        values, bad = parse_numbers(cells, table)
+        if len(bad):
+            raise TableError(
+                f"{table.source}: {cells[bad[0]]!r} in the target column {self.target!r} is not a number"
+                f"{_and_more(len(bad))}"
+            )
+        if self.above is None:
+            return values
+        return np.where(values > self.above, *above_labels(self.above)).astype(np.str_)
 
     def weights(self, table: Table, rows: Sequence[int]) -> FloatArray | None:
         """The weights of the rows; None if all are equal."""
@@ -406,6 +431,11 @@ class Encoding:
             f"{table.source} has missing cells in {rows} of {table.n_rows} rows (the first is line {table.lines[row]}; "
             f"by column: {counts})"
         )
+
+
+def above_labels(limit: float) -> tuple[str, str]:
+    """The labels of numbers above a limit, and of the others."""
+    return f"above {limit:g}", f"at most {limit:g}"
 
 
 def _column_list(names: Sequence[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from margotree.tree.protocol import TreeLike
+from margotree.tree.protocol import SplitTree
 
 
-def proof_text(tree: TreeLike) -> str:
+def proof_text(tree: SplitTree) -> str:
     """Return a sentence about the checked proof of a tree (``margotree check --note``); empty if there is none."""
     note = tree.terms.get("proof")
     if not note:

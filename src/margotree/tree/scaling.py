@@ -122,7 +122,7 @@ class TargetScaling:
 
     def apply(self, y: FloatArray) -> FloatArray:
         """Convert targets from the units of the user to scaled units."""
-        scaled: FloatArray = (y - self.center) / self.scale
+        scaled: FloatArray = (y - self.center) / self.scale + 0.0  # no -0.0
         return scaled
 
     def restore(self, h: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
     from margotree.proof.check import Proved
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree
 
 HELP = "check a proof of a tree against its training data"
 
@@ -83,12 +83,13 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     encoding = encoding_of(tree, args.tree)
     if not encoding.target:
         raise CommandError(
-            f"{args.tree} does not name the column with the classes; use a tree that margotree fit saved",
+            f"{args.tree} does not name the target column; use a tree that margotree fit saved",
             exit_codes.DATA,
         )
     table = options.read(args, encoding.reading)
     samples = encoding.training(table)
     data = (samples.X, samples.y, samples.weight)
+    left_out = {f"missing cells or no {'number' if encoding.numeric else 'class'}": table.n_rows - len(samples.rows)}
     if args.numbers:
         X, y, weight = problem_numbers(tree, *data)
         content = io.BytesIO()
@@ -96,7 +97,7 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
         write_bytes(args.numbers, content.getvalue())
     proved = check_proof(
         tree, args.proof, *data, report=_progress(args), source=os.path.basename(args.data),
-        left_out={"missing cells or no class": table.n_rows - len(samples.rows)}, weight_column=encoding.weight,
+        left_out=left_out, weight_column=encoding.weight,
         **limits,
     )  # fmt: skip
     if args.note:
@@ -104,6 +105,6 @@ def _with_tree(args: argparse.Namespace, limits: dict[str, Any]) -> Proved:
     return proved
 
 
-def _with_proof_note(tree: Tree, proved: Proved) -> Tree:
+def _with_proof_note(tree: HyperplaneTree, proved: Proved) -> HyperplaneTree:
     note = {"sha256": proved.digest, "objective": proved.objective, "bound": proved.bound}
     return dataclasses.replace(tree, terms={**tree.terms, "proof": note})

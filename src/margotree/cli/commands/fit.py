@@ -21,15 +21,15 @@ from typing import TYPE_CHECKING, Any
 from margotree.atomic_files import write_text
 from margotree.cli import console, evaluation, exit_codes, model_options, options, output_files
 from margotree.cli.exit_codes import CommandError
-from margotree.cli.saved_trees import with_measures, with_table
+from margotree.cli.saved_trees import is_of_numbers, with_measures, with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
-    from margotree.cli.evaluation import Measurement
+    from margotree.cli.evaluation import Measurement, NumberMeasurement
     from margotree.cli.output_files import SavedFile
     from margotree.progress import Event
     from margotree.table import Encoding, Samples, Table
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree
 
 HELP = "train a tree on a file and save it"
 
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     console.print_status(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, notes = read_training(args)
     evaluation.check(args, samples)
-    model = model_options.estimator(args, classes=sorted(set(samples.y.tolist())), verbose=0 if args.quiet else 1)
+    model = model_options.estimator(args, samples, verbose=0 if args.quiet else 1)
     model.count_columns(encoding.groups)
     if args.proof:
         model.set_params(proof=args.proof)
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from margotree.engines.run_control import holding_ctrl_c
 
     with holding_ctrl_c() as interrupted_while_saving:
-        tree = with_table(dataclasses.replace(model.tree_, feature_names=encoding.features), encoding, samples)
+        tree = with_table(named(model.tree_, encoding), encoding, samples)
         saved = output_files.save_tree(tree, out)
         saved = saved.with_errors(*_write_log_and_proof(args, tree, encoding, events, caught))
     assert tree.certificate is not None
@@ -107,6 +107,14 @@ def run(args: argparse.Namespace) -> int:
         by_default,
     )  # fmt: skip
     return saved.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
+
+
+def named(tree: Any, encoding: Encoding) -> Any:
+    """The tree with the names of its features, and of its target if that is numeric."""
+    names: dict[str, Any] = {"feature_names": encoding.features}
+    if encoding.numeric:
+        names["target_name"] = encoding.target
+    return dataclasses.replace(tree, **names)
 
 
 def _is_about_cut_off_fits(category: type[Warning]) -> bool:
@@ -135,7 +143,7 @@ def fit_model(model: Any, samples: Samples, events: Sequence[Event]) -> bool:
 
 
 def _write_log_and_proof(
-    args: argparse.Namespace, tree: Tree, encoding: Encoding, events: Sequence[Event], caught: Sequence[Any]
+    args: argparse.Namespace, tree: HyperplaneTree, encoding: Encoding, events: Sequence[Event], caught: Sequence[Any]
 ) -> list[str]:
     """Write the log and complete the proof, if requested; return the errors of files that could not be written."""
     from margotree.estimators.fit_warnings import UnwrittenProofWarning
@@ -171,12 +179,13 @@ def _check_proof_options(args: argparse.Namespace, out: str) -> None:
         )
 
 
-def _add_table_to_proof(path: str, tree: Tree, encoding: Encoding) -> None:
+def _add_table_to_proof(path: str, tree: HyperplaneTree, encoding: Encoding) -> None:
     """Add the description of the training table to the proof, if all of its columns are plain numbers."""
     from margotree.proof.write import add_table_description
     from margotree.table import Number, ReadOptions
 
-    plain = encoding.reading == ReadOptions() and encoding.missing != "drop" and encoding.positive is None
+    of_cells = encoding.positive is None and encoding.above is None
+    plain = encoding.reading == ReadOptions() and encoding.missing != "drop" and of_cells
     if not plain or any(c != Number(name=c.name) for c in encoding.columns):
         return
     table = {
@@ -185,25 +194,34 @@ def _add_table_to_proof(path: str, tree: Tree, encoding: Encoding) -> None:
         "scale": tree.scaling.scale.tolist(),
         "target": encoding.target,
         "weight": encoding.weight,
-        "labels": [str(label) for label in tree.classes.tolist()],
-        "class_weight": tree.terms["class_weight"],
-        "target_offset": None,
-        "target_scale": None,
+        **_target_description(tree),
     }
     add_table_description(path, table)
+
+
+def _target_description(tree: Any) -> dict[str, Any]:
+    """The labels with their weights, or the units of a numeric target."""
+    if is_of_numbers(tree):
+        units = {"target_offset": tree.target.center, "target_scale": tree.target.scale}
+        return {"labels": None, "class_weight": None, **units}
+    labels = [str(label) for label in tree.classes.tolist()]
+    weights = tree.terms["class_weight"]
+    return {"labels": labels, "class_weight": weights, "target_offset": None, "target_scale": None}
 
 
 def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str]]:
     """Read the training file; return its encoding, the samples, and the notes (which are printed already)."""
     from margotree.table import ColumnOptions, MissingCells, learn_encoding
 
+    _check_target_options(args)
     table = options.read(args)
     console.print_status(f"read {table.n_rows:,} rows with {len(table.names)} columns", quiet=args.quiet)
     # Notes are printed before the encoding is learned, because they may explain an error in it.
     console.print_notes(table.notes, quiet=args.quiet)
     column_options = ColumnOptions(
         target=_target(args, table), drop=args.drop, categorical=args.categorical, weight=args.weight,
-        positive=args.positive, missing=args.missing, max_categories=args.max_categories,
+        positive=args.positive, missing=args.missing, max_categories=args.max_categories, task=args.task,
+        above=args.above,
     )  # fmt: skip
     encoding, encoding_notes = learn_encoding(table, column_options)
     console.print_notes(encoding_notes, quiet=args.quiet)
@@ -222,12 +240,21 @@ def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str
     return encoding, samples, [*table.notes, *encoding_notes, *missing_notes]
 
 
+def _check_target_options(args: argparse.Namespace) -> None:
+    """Raise an error for options about the target that contradict each other."""
+    given = [flag for flag, value in (("--positive", args.positive), ("--above", args.above)) if value is not None]
+    given += ["--task regression"] if args.task == "regression" else []
+    if len(given) > 1:
+        raise CommandError(f"{given[0]} and {given[1]} contradict each other; leave one out", exit_codes.USAGE)
+
+
 def _target(args: argparse.Namespace, table: Table) -> str:
     """The header of the target column; in a file without a header a number is the position of the column."""
     if args.target is None:
         columns = ", ".join(map(repr, table.names))
         raise CommandError(
-            f"the column with the classes is not named; add --target COL.  {table.source} has the columns {columns}",
+            f"the column with the classes or numbers to predict is not named; add --target COL.  {table.source} has "
+            f"the columns {columns}",
             exit_codes.USAGE,
         )
     return f"column {args.target}" if args.header is False and args.target.isdigit() else str(args.target)
@@ -237,6 +264,8 @@ def _check_classes(args: argparse.Namespace, samples: Samples) -> None:
     from collections import Counter
 
     counts = Counter(samples.y.tolist())
+    if samples.is_numeric and counts:
+        return
     if not counts:
         raise CommandError(
             f"{args.data} has no row with a label and without missing cells; there is nothing to train on",
@@ -270,23 +299,21 @@ def _event_record(event: Any) -> dict[str, Any]:
 
 def chosen_settings(model: Any) -> dict[str, Any]:
     """The hyperparameters that a CV classifier chose."""
-    names = ("depth", "C", "budget", "alpha")
+    names = ("depth", "C", "budget", "leaf_budget", "alpha", "epsilon")
     return {name: getattr(model, f"{name}_") for name in names if getattr(model, f"{name}_", None) is not None}
 
 
 def _print_result(
     args: argparse.Namespace,
-    tree: Tree,
+    tree: HyperplaneTree,
     samples: Samples,
     notes: list[str],
     saved: SavedFile,
-    measurement: Measurement | None,
+    measurement: Measurement | NumberMeasurement | None,
     settings: dict[str, Any] | None,
     by_default: bool,
 ) -> None:
     assert tree.certificate is not None
-    accuracy = float((tree.predict(samples.X) == samples.y).mean())
-    label, share = evaluation.most_frequent(samples.y)
     record = {
         "tree": saved.path,
         "proof": args.proof,
@@ -295,8 +322,7 @@ def _print_result(
         "training": {
             "rows": len(samples.rows),
             "features": tree.n_features,
-            "accuracy": accuracy,
-            "majority": share,
+            **evaluation.training_record(tree, samples),
         },
         "measured": None if measurement is None else measurement.record(),
         "notes": notes,
@@ -311,10 +337,10 @@ def _print_result(
             "",
             str(tree.certificate) if args.verbose else tree.certificate.summary(),
             "",
-            f"on the training rows: accuracy {accuracy:.1%} (always predicting {label}: {share:.1%})",
+            evaluation.training_text(tree, samples),
             f"{measurement.summary()}\n\n{measurement.details()}\n"
             if measurement
-            else "on new rows: not measured; add --holdout 0.2 or --cv 5 to measure the accuracy",
+            else f"on new rows: not measured; add --holdout 0.2 or --cv 5 to measure the {evaluation.noun(samples)}",
             saved.summary(),
             *([_proof_words(args, saved)] if args.proof and not saved.write_errors else []),
         ]

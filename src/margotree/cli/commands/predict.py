@@ -1,7 +1,7 @@
-"""Classify the rows of a file with a saved tree.
+"""Predict the targets of the rows of a file with a saved tree.
 
-Writes a CSV file with the predicted label, the decision value (two classes only) and the leaf of each row. If the file
-has the target column, measures are printed.
+Writes a CSV file with the predicted label or number, the decision value (two classes only) and the leaf of each row. If
+the file has the target column, measures are printed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from margotree.cli.exit_codes import CommandError
 from margotree.cli.saved_trees import encoding_of, load_tree
 
 if TYPE_CHECKING:
-    from margotree.measures import ClassificationMeasures
+    from margotree.measures import ClassificationMeasures, RegressionMeasures
     from margotree.table import Encoding, Table
-    from margotree.tree import Tree
+    from margotree.tree import RegressionTree, Tree
 
-HELP = "classify the rows of a file with a saved tree"
+HELP = "predict the targets of the rows of a file with a saved tree"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,10 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.out:
         output_files.check_output(args.out, inputs=(args.tree, args.data), force=args.force)
+    from margotree.measures import ClassificationMeasures, RegressionMeasures
     from margotree.table import notes_about
 
     tree = load_tree(args.tree)
     encoding = encoding_of(tree, args.tree)
+    if encoding.numeric and (args.proba or args.threshold is not None):
+        flag = "--proba" if args.proba else "--threshold"
+        raise CommandError(f"{flag} is for trees of classes, and {args.tree} predicts numbers", exit_codes.USAGE)
     table = options.read(args, encoding.reading)
     console.print_notes(table.notes, quiet=args.quiet)
     X, rows = _features(args, encoding, table)
@@ -80,16 +84,23 @@ def run(args: argparse.Namespace) -> int:
     notes += [f"{skipped} rows have missing cells and get no label"] if skipped else []
     console.print_notes(notes, quiet=args.quiet)
     accuracy, measures = _measures(tree, encoding, table, rows, X, labels)
-    columns = _columns(args, tree, X, labels, threshold)
+    columns = {"prediction": list(map(_plain, labels))}
+    if len(X):
+        columns |= (
+            _columns_of_numbers(args, tree, X) if encoding.numeric else _columns(args, tree, X, labels, threshold)
+        )
     predictions = _Predictions(
         columns=columns, rows=rows, n_rows=table.n_rows, accuracy=accuracy, measures=measures, notes=notes
     )
     _write(args, predictions, _kept_columns(args, table))
+    if isinstance(measures, RegressionMeasures) and not args.json:
+        known = f"on the rows that have a number in column {encoding.target!r}"
+        console.print_status(f"{measures.text()} {known}", quiet=args.quiet)
     if accuracy is not None and not args.json:
         console.print_status(
             f"accuracy {accuracy:.1%} on the rows that have a label in column {encoding.target!r}", quiet=args.quiet
         )
-        if measures is not None:
+        if isinstance(measures, ClassificationMeasures):
             from margotree.measures import summary_table
 
             table_text = f"\n{summary_table({'this tree': measures})}\n\n{measures.class_table()}"
@@ -144,7 +155,7 @@ class _Predictions:
     rows: list[int]
     n_rows: int
     accuracy: float | None
-    measures: ClassificationMeasures | None
+    measures: ClassificationMeasures | RegressionMeasures | None
     notes: list[str]
 
 
@@ -170,12 +181,12 @@ def _features(args: argparse.Namespace, encoding: Encoding, table: Table) -> tup
 
 def _measures(
     tree: Tree, encoding: Encoding, table: Table, rows: list[int], X: Any, labels: Any
-) -> tuple[float | None, ClassificationMeasures | None]:
-    """The accuracy and all measures on the rows that have a label in the file.
+) -> tuple[float | None, ClassificationMeasures | RegressionMeasures | None]:
+    """The accuracy and all measures on the rows that have a target in the file; numbers have no accuracy.
 
     None without such rows; if some have a label that the tree does not know, there is only the accuracy.
     """
-    from margotree.measures import measure_classification
+    from margotree.measures import measure_classification, measure_regression
 
     if encoding.target not in table.names:
         return None, None
@@ -184,6 +195,8 @@ def _measures(
     if not known:
         return None, None
     truth = encoding.labels(table, [rows[k] for k in known])
+    if encoding.numeric:
+        return None, measure_regression(truth, labels[known])
     if not set(truth.tolist()) <= set(tree.classes.tolist()):
         return float((truth == labels[known]).mean()), None
     found = measure_classification(truth, labels[known], tree.predict_proba(X[known]), tree.classes.tolist())
@@ -193,9 +206,7 @@ def _measures(
 def _columns(
     args: argparse.Namespace, tree: Tree, X: Any, labels: Any, threshold: _Threshold | None
 ) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {"prediction": list(map(_plain, labels))}
-    if not len(X):
-        return columns
+    columns: dict[str, list[Any]] = {}
     if len(tree.classes) == 2:
         columns["decision"] = tree.decision_function(X).tolist()
     columns["leaf"] = tree.apply(X).tolist()
@@ -207,6 +218,13 @@ def _columns(
         columns["explanation"] = [
             tree.path(x).sentence + (note and f"{note}{label}") for x, label in zip(X, labels, strict=True)
         ]
+    return columns
+
+
+def _columns_of_numbers(args: argparse.Namespace, tree: RegressionTree, X: Any) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {"leaf": tree.apply(X).tolist()}
+    if args.explain:
+        columns["explanation"] = [tree.path(x).sentence for x in X]
     return columns
 
 

@@ -6,10 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exit_codes, options
-from margotree.cli.saved_trees import ENTRY, MEASURED, load_tree
+from margotree.cli.saved_trees import ENTRY, MEASURED, is_of_numbers, load_tree
 
 if TYPE_CHECKING:
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree, RegressionTree, Tree
 
 HELP = "print the rules and the certificate of a saved tree"
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="units of the file, or the scaled units of the training (user)",
     )
     parser.add_argument(
-        "--all-splits", action="store_true", help="also print splits that change no training row's label"
+        "--all-splits", action="store_true", help="also print splits that change no training row's prediction"
     )
     parser.add_argument("--width", type=int, default=100, metavar="N", help="largest length of a line (100)")
     options.add_verbose(parser)
@@ -46,14 +46,14 @@ def _parts(part: str) -> list[Any]:
     return list(parts.values()) if part == "all" else [parts[part]]
 
 
-def _rules(tree: Tree, args: argparse.Namespace) -> str:
+def _rules(tree: HyperplaneTree, args: argparse.Namespace) -> str:
     simplify = not args.all_splits
     return tree.export_text(
         digits=args.digits, units=args.units, width=args.width, simplify=simplify, verbose=args.verbose
     )
 
 
-def _certificate(tree: Tree, args: argparse.Namespace) -> str:
+def _certificate(tree: HyperplaneTree, args: argparse.Namespace) -> str:
     from margotree.tree.proof_summary import proof_text
 
     text = "this tree is saved without a certificate"
@@ -62,7 +62,7 @@ def _certificate(tree: Tree, args: argparse.Namespace) -> str:
     return "\n".join(filter(None, (text, proof_text(tree))))
 
 
-def _terms(tree: Tree, args: argparse.Namespace) -> str:
+def _terms(tree: HyperplaneTree, args: argparse.Namespace) -> str:
     terms = {
         name: value
         for name, value in tree.terms.items()
@@ -81,7 +81,7 @@ def _is_long(args: argparse.Namespace, part: str) -> bool:
     return bool(args.verbose or args.part == part)
 
 
-def _training(tree: Tree) -> list[str]:
+def _training(tree: HyperplaneTree) -> list[str]:
     """Lines about the training file: target, rows, missing cells, and the options with which it was read."""
     if (table := tree.terms.get(ENTRY)) is None:
         return []
@@ -96,18 +96,14 @@ def _training(tree: Tree) -> list[str]:
     return lines + ([f"file read with {reading}"] if reading else [])
 
 
-def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
+def _record(tree: Any, args: argparse.Namespace) -> dict[str, Any]:
     from margotree.tree.file import outline_to_dict
 
+    of_target = _record_of_numbers(tree, args) if is_of_numbers(tree) else _record_of_classes(tree, args)
     return {
         "depth": tree.depth,
-        "classes": tree.classes.tolist(),
         "features": list(tree.features),
-        "splits": [_split(tree, t, args.units) for t in range(tree.n_nodes)],
-        "leaves": [
-            {"leaf": tree.n_nodes + k, "label": tree.classes.tolist()[c]}
-            for k, c in enumerate(tree.leaf_class.tolist())
-        ],
+        **of_target,
         "simplified": outline_to_dict(tree.outline()),
         "counts": tree.counts.tolist(),
         "statement": None if tree.certificate is None else tree.certificate.statement,
@@ -116,12 +112,45 @@ def _record(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _split(tree: Tree, t: int, units: str) -> dict[str, Any]:
+def _record_of_classes(tree: Tree, args: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "classes": tree.classes.tolist(),
+        "splits": [_split(tree, t, args.units) | _meant(tree, t) for t in range(tree.n_nodes)],
+        "leaves": [
+            {"leaf": tree.n_nodes + k, "label": tree.classes.tolist()[c]}
+            for k, c in enumerate(tree.leaf_class.tolist())
+        ],
+    }
+
+
+def _record_of_numbers(tree: RegressionTree, args: argparse.Namespace) -> dict[str, Any]:
+    formulas = [tree.formula(v, units=args.units) for v in range(tree.n_nodes, 2 * tree.n_nodes + 1)]
+    return {
+        "target": tree.target_name,
+        "splits": [_split(tree, t, args.units) for t in range(tree.n_nodes)],
+        "leaves": [
+            {
+                "leaf": one.leaf, "constant": one.constant, "weights": _weights(tree, one.weights),
+                "low": one.low, "high": one.high,
+            }
+            for one in formulas
+        ],
+    }  # fmt: skip
+
+
+def _weights(tree: HyperplaneTree, weights: Any) -> dict[str, float]:
+    return {name: w for name, w in zip(tree.features, weights.tolist(), strict=True) if w}
+
+
+def _split(tree: HyperplaneTree, t: int, units: str) -> dict[str, Any]:
     split = tree.split(t, units=units)
-    weights = {name: w for name, w in zip(tree.features, split.weights.tolist(), strict=True) if w}
-    found = {"node": t, "weights": weights, "threshold": split.threshold}
+    return {"node": t, "weights": _weights(tree, split.weights), "threshold": split.threshold}
+
+
+def _meant(tree: Tree, t: int) -> dict[str, Any]:
+    """The classes for the two sides of a split of several classes."""
     target_sides = tree.target_classes(t)
     if target_sides is None:
-        return found
+        return {}
     left, right = ([tree.classes.tolist()[k] for k in side] for side in target_sides)
-    return found | {"meant_left": left, "meant_right": right}
+    return {"meant_left": left, "meant_right": right}

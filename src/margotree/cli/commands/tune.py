@@ -15,15 +15,15 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from margotree.cli import console, exit_codes, model_options, options, output_files
-from margotree.cli.commands.fit import chosen_settings, default_out, fit_model, read_training
+from margotree.cli.commands.fit import chosen_settings, default_out, fit_model, named, read_training
 from margotree.cli.exit_codes import CommandError
-from margotree.cli.saved_trees import with_table
+from margotree.cli.saved_trees import is_of_numbers, with_table
 from margotree.progress import recording
 
 if TYPE_CHECKING:
     from margotree.cli.output_files import SavedFile
     from margotree.table import Encoding, Samples
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree
 
 HELP = "choose hyperparameters by cross-validation"
 
@@ -85,6 +85,12 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"{args.data} is the data file; name another file with --resume", exit_codes.DATA)
     console.print_status(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, _ = read_training(args)
+    if samples.is_numeric and not _uses_cv_classifier(args):
+        raise CommandError(
+            "a numeric target is tuned by cross-validation of margot, hfs or sfs; leave out --grid, --rule, --paper "
+            "and --resume, and name one of these models",
+            exit_codes.USAGE,
+        )
     if _uses_cv_classifier(args):
         return _run_cv_classifier(args, encoding, samples, out)
     search = _search(args, samples)
@@ -105,12 +111,14 @@ def run(args: argparse.Namespace) -> int:
     return saved.code or (exit_codes.INTERRUPTED if interrupted else exit_codes.OK)
 
 
-def _save(tree: Tree, encoding: Encoding, samples: Samples, out: str) -> tuple[Tree, SavedFile, bool]:
+def _save(
+    tree: HyperplaneTree, encoding: Encoding, samples: Samples, out: str
+) -> tuple[HyperplaneTree, SavedFile, bool]:
     """Save the tree with the description of its table; return the tree, its file, and whether Ctrl-C came meanwhile."""
     from margotree.engines.run_control import holding_ctrl_c
 
     with holding_ctrl_c() as interrupted:
-        tree = with_table(dataclasses.replace(tree, feature_names=encoding.features), encoding, samples)
+        tree = with_table(named(tree, encoding), encoding, samples)
         return tree, output_files.save_tree(tree, out), interrupted.is_set()
 
 
@@ -127,15 +135,16 @@ def _requests_grid(args: argparse.Namespace) -> bool:
 def _run_cv_classifier(args: argparse.Namespace, encoding: Any, samples: Any, out: str) -> int:
     """Choose the hyperparameters with a CV classifier, and train, save and print the tree."""
     verbose = 0 if args.quiet else 1
-    model = model_options.cv_estimator(args, classes=sorted(set(samples.y.tolist())), verbose=verbose, folds=args.folds)
+    model = model_options.cv_estimator(args, samples, verbose=verbose, folds=args.folds)
     model.count_columns(encoding.groups)
     with recording() as events, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         interrupted_after_search = fit_model(model, samples, events)
     console.print_notes(dict.fromkeys(str(warning.message) for warning in caught), quiet=args.quiet)
     tree, saved, interrupted_while_saving = _save(model.tree_, encoding, samples, out)
+    score = "r2" if samples.is_numeric else "accuracy"
     settings = [
-        {"params": params, "accuracy": _number(_mean(row)), "sd": _number(_spread(row)), "cut_off": bool(cut_off.any())}
+        {"params": params, score: _number(_mean(row)), "sd": _number(_spread(row)), "cut_off": bool(cut_off.any())}
         for params, row, cut_off in zip(model.settings_, model.scores_, model.cut_off_, strict=True)
     ]
     _print_result(args, settings, chosen_settings(model), model.best_score_, model, tree, saved)
@@ -161,7 +170,7 @@ def _search(args: argparse.Namespace, samples: Any) -> Any:
     from margotree.model_selection import RULES, TreeSearchCV, stratified_folds
 
     fit = argparse.Namespace(**{**vars(args), "time_limit": args.fit_time_limit, "jobs": None})
-    estimator = model_options.estimator(fit, classes=sorted(set(samples.y.tolist())), verbose=0)
+    estimator = model_options.estimator(fit, samples, verbose=0)
     return TreeSearchCV(
         estimator,
         _grid(args, estimator, samples.X.shape[1]),
@@ -210,7 +219,7 @@ def _value(text: str) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _print_search_result(args: argparse.Namespace, search: Any, tree: Tree, saved: SavedFile) -> None:
+def _print_search_result(args: argparse.Namespace, search: Any, tree: HyperplaneTree, saved: SavedFile) -> None:
     results = search.cv_results_
     settings: list[dict[str, Any]] = [
         {
@@ -231,7 +240,7 @@ def _print_result(
     best: dict[str, Any],
     accuracy: float,
     search: Any,
-    tree: Tree,
+    tree: HyperplaneTree,
     saved: SavedFile,
 ) -> None:
     """Print the frontier of a fitted CV classifier or search, the tree and its file."""
@@ -239,7 +248,7 @@ def _print_result(
         "tree": saved.path,
         "not_written": list(saved.write_errors),
         "best_params": best,
-        "validation_accuracy": _number(accuracy),
+        f"validation_{'r2' if is_of_numbers(tree) else 'accuracy'}": _number(accuracy),
         "frontier": [_point_record(point) for point in search.frontier_],
         "settings": settings,
         "interrupted": search.interrupted_,

@@ -16,7 +16,7 @@ from margotree.cli.saved_trees import ENTRY, encoding_of, load_tree
 
 if TYPE_CHECKING:
     from margotree.table import Encoding, Samples, Table
-    from margotree.tree import Tree
+    from margotree.tree import HyperplaneTree
 
 HELP = "check a saved tree and its certificate against its training data"
 
@@ -24,7 +24,7 @@ HELP = "check a saved tree and its certificate against its training data"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument("data", help="training file of the tree")
-    parser.add_argument("--target", metavar="COL", help="column with the classes, if the tree file does not name it")
+    parser.add_argument("--target", metavar="COL", help="target column, if the tree file does not name it")
     options.add_reading(parser, saved=True)
     options.add_output(parser)
 
@@ -54,18 +54,18 @@ def run(args: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def _encoding(args: argparse.Namespace, tree: Tree) -> Encoding:
+def _encoding(args: argparse.Namespace, tree: HyperplaneTree) -> Encoding:
     import dataclasses
 
     encoding = encoding_of(tree, args.tree)
     if args.target:
         return dataclasses.replace(encoding, target=args.target)
     if not encoding.target:
-        raise CommandError(f"{args.tree} does not name the column with the classes; add --target COL", exit_codes.USAGE)
+        raise CommandError(f"{args.tree} does not name the target column; add --target COL", exit_codes.USAGE)
     return encoding
 
 
-def _same_rows(tree: Tree, samples: Samples) -> bool | None:
+def _same_rows(tree: HyperplaneTree, samples: Samples) -> bool | None:
     """Whether the samples are the training rows in any order; None if the tree file has no fingerprint of them."""
     table = tree.terms.get(ENTRY)
     if table is None:
@@ -73,11 +73,11 @@ def _same_rows(tree: Tree, samples: Samples) -> bool | None:
     return _same_order(tree, samples) or table.get("sha256_of_set") == samples.fingerprint_of_set()
 
 
-def _same_order(tree: Tree, samples: Samples) -> bool:
+def _same_order(tree: HyperplaneTree, samples: Samples) -> bool:
     return bool(tree.terms[ENTRY].get("sha256") == samples.fingerprint())
 
 
-def _reason(args: argparse.Namespace, tree: Tree, samples: Samples, same_rows: bool | None) -> str:
+def _reason(args: argparse.Namespace, tree: HyperplaneTree, samples: Samples, same_rows: bool | None) -> str:
     if same_rows is not False:
         return ""
     rows = tree.terms[ENTRY].get("rows")
@@ -85,7 +85,7 @@ def _reason(args: argparse.Namespace, tree: Tree, samples: Samples, same_rows: b
     return f"; {args.data} does not have the {rows} training rows (it has {have}); verify with the training file"
 
 
-def _text(tree: Tree, table: Table, samples: Samples, same_rows: bool | None) -> str:
+def _text(tree: HyperplaneTree, table: Table, samples: Samples, same_rows: bool | None) -> str:
     rows = {True: ", the training rows", False: ", not the training rows", None: ""}[same_rows]
     if same_rows and not _same_order(tree, samples):
         rows += " in another order"

@@ -1,0 +1,142 @@
+"""The command line for numeric targets: fit, show, predict, verify, check, tune, and numbers as two classes."""
+
+import json
+
+import numpy as np
+import pytest
+
+import margotree
+from margotree.cli import exit_codes, main
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table of prices with words, and a tree trained on it."""
+    path = tmp_path_factory.mktemp("numbers")
+    rng = np.random.default_rng(0)
+    area, rooms, town = rng.integers(30, 200, ROWS), rng.integers(1, 7, ROWS), rng.choice(["york", "bath"], ROWS)
+    price = np.where(town == "york", 40 + 2.5 * area, 90 + 1.0 * area + 20 * rooms) + rng.normal(0, 2, ROWS)
+    rows = zip(area, rooms, town, price.round(1), strict=True)
+    lines = "".join(f"{a},{r},{t},{p},{round(p / 80)}\n" for a, r, t, p in rows)
+    (path / "homes.csv").write_text("area,rooms,town,price,grade\n" + lines)
+    args = ["fit", path / "homes.csv", "--target", "price", "--drop", "grade", "--depth", "2", "--out", path / "t.json"]
+    assert main([*map(str, args), "--node-limit", "5", "--quiet", "--proof", str(path / "t.proof")]) == exit_codes.OK
+    return path
+
+
+@pytest.fixture
+def run(folder, capsys, monkeypatch):
+    """Run a command in the folder; exit code, standard output and standard error."""
+    monkeypatch.chdir(folder)
+
+    def run(*args):
+        capsys.readouterr()
+        code = main(list(map(str, args)))
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+FIT = ("fit", "homes.csv", "--drop", "grade", "--force", "--model", "local", "--depth", "2", "--out", "other.json")
+
+
+def test_a_target_with_many_numbers_is_predicted(run):
+    code, out, err = run(*FIT, "--target", "price", "--holdout", "0.25")
+    assert code == exit_codes.OK
+    assert "different numbers, which are predicted; add --above" in err
+    assert "price = " in out and "on the training rows: R2 0.9" in out
+    assert "on new rows: R2 0." in out and "on 15 rows held out" in out
+    for method in ("this tree", "mean", "CART of depth 2", "ridge regression", "RMSE"):
+        assert method in out
+    assert isinstance(margotree.load("other.json"), margotree.RegressionTree)
+
+
+def test_the_measures_are_those_of_folds(run):
+    code, out, _ = run(*FIT, "--target", "price", "--cv", "3", "--json", "--quiet")
+    found = json.loads(out)
+    assert code == exit_codes.OK and found["measured"]["fits"] == 3 and found["measured"]["rows"] == ROWS
+    methods = found["measured"]["methods"]
+    assert methods["this tree"]["r2"] == found["measured"]["r2"] > methods["mean"]["r2"]
+    assert methods["mean"]["r2"] < 0.0 < methods["ridge regression"]["r2"]
+    assert found["training"]["r2"] > 0.9 and found["training"]["mae"] <= found["training"]["rmse"]
+
+
+def test_numbers_can_be_classes(run):
+    code, out, _ = run(*FIT, "--target", "price", "--above", "250")
+    assert code == exit_codes.OK and "=> above 250" in out and "=> at most 250" in out
+    assert sorted(margotree.load("other.json").classes.tolist()) == ["above 250", "at most 250"]
+    code, _, err = run("predict", "other.json", "homes.csv", "--out", "p.csv", "--force")
+    assert code == exit_codes.OK and "accuracy" in err
+    assert run("verify", "other.json", "homes.csv")[0] == exit_codes.OK
+    code, _, err = run(*FIT, "--target", "price", "--above", "1e9")
+    assert code == exit_codes.DATA and "--above 1e+09 divides no rows" in err
+    code, _, err = run(*FIT, "--target", "price", "--above", "250", "--task", "regression")
+    assert code == exit_codes.USAGE and "contradict each other" in err
+
+
+def test_few_whole_numbers_are_classes_unless_asked(run):
+    args = ("fit", "homes.csv", "--drop", "price", "--force", "--model", "local", "--depth", "2", "--out", "other.json")
+    code, _, err = run(*args, "--target", "grade")
+    assert code == exit_codes.OK and "are treated as classes; add --task regression" in err
+    code, out, _ = run(*args, "--target", "grade", "--task", "regression", "--leaf-budget", "1")
+    assert code == exit_codes.OK and "grade = " in out
+    code, _, err = run(*args, "--target", "town", "--task", "regression")
+    assert code == exit_codes.DATA and "is not a number, which --task regression needs" in err
+
+
+def test_show_predict_and_verify(run, folder):
+    code, out, _ = run("show", "t.json")
+    assert code == exit_codes.OK and "price = " in out and "trained on 60 rows to predict 'price'" in out
+    code, out, _ = run("show", "t.json", "--json")
+    found, tree = json.loads(out), margotree.load(folder / "t.json")
+    assert found["target"] == "price" and len(found["leaves"]) == 2
+    leaf = found["leaves"][0]
+    assert leaf["constant"] == tree.formula(leaf["leaf"]).constant and leaf["low"] < leaf["high"]
+    code, out, err = run("predict", "t.json", "homes.csv", "--explain", "--json")
+    rows = json.loads(out)
+    assert code == exit_codes.OK and rows["accuracy"] is None and rows["measures"]["r2"] > 0.9
+    assert "the prediction is price = " in rows["predictions"][0]["explanation"]
+    code, out, err = run("predict", "t.json", "homes.csv")
+    assert out.splitlines()[0] == "prediction,leaf" and err.startswith(("R2 0.9", "R2 1.0"))
+    code, _, err = run("predict", "t.json", "homes.csv", "--proba")
+    assert code == exit_codes.USAGE and "--proba is for trees of classes" in err
+    code, out, _ = run("verify", "t.json", "homes.csv")
+    assert code == exit_codes.OK and "its objective is as certified" in out and "units of" in out
+
+
+def test_a_proof_is_checked_with_the_tree_and_refused_for_other_prices(run, folder):
+    code, out, _ = run("check", "t.proof", "homes.csv", "--tree", "t.json", "--quiet")
+    assert code == exit_codes.OK and out.startswith("PROVED") and "'price'" in out
+    lines = (folder / "homes.csv").read_text().splitlines()
+    first = lines[1].split(",")
+    lines[1] = ",".join([*first[:3], "1.5", first[4]])
+    (folder / "changed.csv").write_text("\n".join(lines) + "\n")
+    code, _, err = run("check", "t.proof", "changed.csv", "--tree", "t.json", "--quiet")
+    assert code == exit_codes.FAILED and "not proved" in err
+
+
+def test_options_that_do_not_apply(run):
+    for option, message in (
+        (("--model", "oct1"), "--model oct1 is for classes"),
+        (("--proba", "leaf"), "--proba does not apply to a target of numbers"),
+        (("--class-weight", "balanced"), "--class-weight does not apply"),
+    ):
+        code, _, err = run(*FIT, "--target", "price", *option)
+        assert code == exit_codes.USAGE and message in err
+    code, _, err = run(*FIT, "--target", "town", "--epsilon", "0.1")
+    assert code == exit_codes.USAGE and "--epsilon does not apply to a target of classes" in err
+    code, _, err = run("tune", "homes.csv", "--target", "price", "--grid", "C=1,10", "--out", "g.json")
+    assert code == exit_codes.USAGE and "leave out --grid" in err
+
+
+def test_the_default_and_tune_choose_by_r2(run):
+    command = ("homes.csv", "--target", "price", "--drop", "grade", "--time-limit", "4", "--jobs", "1", "--quiet")
+    code, out, _ = run("fit", *command, "--budget", "2", "--out", "d.json")
+    assert code == exit_codes.OK and "chosen by cross-validation: depth " in out and "leaf_budget 2" in out
+    code, out, _ = run("tune", *command, "--depth", "2", "--C", "0.1,10", "--epsilon", "0", "--out", "u.json", "--json")
+    found = json.loads(out)
+    assert (code == exit_codes.OK and found["validation_r2"] is None) or found["validation_r2"] > 0.8
+    assert margotree.load("u.json").target_name == "price"

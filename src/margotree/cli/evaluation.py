@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -163,8 +163,11 @@ def check(args: argparse.Namespace, samples: Samples) -> None:
         )
 
 
-def measure(args: argparse.Namespace, samples: Samples) -> Measurement | NumberMeasurement | None:
-    """The requested measurement; None if none is requested, or after Ctrl-C."""
+def measure(args: argparse.Namespace, samples: Samples, groups: Sequence[int]) -> Measurement | NumberMeasurement | None:
+    """The requested measurement; None if none is requested, or after Ctrl-C.
+
+    ``groups`` has the column of each feature, which budgets count.
+    """
     if not _is_requested(args):
         return None
     import numpy as np
@@ -179,6 +182,7 @@ def measure(args: argparse.Namespace, samples: Samples) -> Measurement | NumberM
             f"measuring the {noun(samples)} on new rows: fit {k + 1} of {len(parts)}", quiet=args.quiet
         )
         model = model_options.estimator(argparse.Namespace(**{**vars(args), "time_limit": seconds}), samples, verbose=0)
+        model.count_columns(groups)
         weight = None if samples.weight is None else samples.weight[train]
         with without_fit_warnings():
             model.fit(samples.X[train], samples.y[train], sample_weight=weight)

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     interrupted = (
         interrupted_after_search or interrupted_while_saving.is_set() or tree.certificate.stopped == "interrupted"
     )
-    measurement = None if interrupted else evaluation.measure(args, samples)
+    measurement = None if interrupted else evaluation.measure(args, samples, encoding.groups)
     if measurement is not None and not saved.write_errors:
         tree = with_measures(tree, measurement.summary(), measurement.details())
         saved = output_files.save_tree(tree, out)

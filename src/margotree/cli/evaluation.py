@@ -163,7 +163,9 @@ def check(args: argparse.Namespace, samples: Samples) -> None:
         )
 
 
-def measure(args: argparse.Namespace, samples: Samples, groups: Sequence[int]) -> Measurement | NumberMeasurement | None:
+def measure(
+    args: argparse.Namespace, samples: Samples, groups: Sequence[int]
+) -> Measurement | NumberMeasurement | None:
     """The requested measurement; None if none is requested, or after Ctrl-C.
 
     ``groups`` has the column of each feature, which budgets count.

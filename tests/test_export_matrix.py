@@ -24,7 +24,9 @@ from margotree.cli.saved_trees import with_table
 from margotree.export.common import rule_tree_of, used_features
 from margotree.page import render_page
 from margotree.problem import Splits
-from margotree.table import ColumnOptions, Encoding, TableError, learn_encoding, read_table
+from margotree.table import ColumnOptions, Encoding, Number, TableError, learn_encoding, read_table
+from margotree.table.amounts import TRUTH
+from margotree.table.encoding import Ordered
 from margotree.tree import Scaling, Tree
 
 MODELS = {"margot": None, "hfs": 2, "sfs": 3}
@@ -63,6 +65,26 @@ KINDS = {
 }
 _MIXED = ("two words", "numbers", "units", "many words")
 KINDS["mixed"] = lambda rng, n: {name: cells for kind in _MIXED for name, cells in KINDS[kind](rng, n).items()}
+
+#: Cells of a data frame: words of every kind, of which others are allowed, ordered words, truth values and numbers.
+FRAME = "frame"
+KINDS[FRAME] = lambda rng, n: {
+    "ward": rng.choice(["general", "intensive care", "surgery", "Zürich"], n).tolist(),
+    "smoker": rng.choice(["no", "yes"], n).tolist(),
+    "grade": rng.choice(["low", "mid", "high"], n).tolist(),
+    "alone": rng.choice(["True", "False"], n).tolist(),
+    "age": [f"{value:.1f}" for value in rng.uniform(18, 90, n)],
+}
+
+
+def _as_of_a_frame(encoding):
+    """The encoding of a data frame with the same columns."""
+    others = {column.name: replace(column, others=True) for column in encoding.columns if column.name != "age"}
+    others["age"] = encoding.columns[-1]
+    others["grade"] = Ordered(name="grade", values=("low", "mid", "high"), fill="mid", flag=True, typical="mid")
+    others["alone"] = Number(name="alone", unit=TRUTH, fill=0.0, flag=True, typical=0.0)
+    return replace(encoding, columns=tuple(others[column.name] for column in encoding.columns))
+
 
 #: Cells that new files may hold, in columns of any kind.
 ODD = ("", "?", " NA ", "never seen", "-0", "-0.0", "1e300", "-1e300", "1e308", "-1e308", "inf", "1-2", "2020-03-04",
@@ -128,9 +150,10 @@ def _table(folder, kind, missing, seed):
     lines += [mark.join([*row, "ab"[k % 2]]) for k, row in enumerate(zip(*columns.values(), strict=True))]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     table = read_table(str(path), decimal=None if kind == "commas" else ".")
-    return table, learn_encoding(
+    encoding = learn_encoding(
         table, ColumnOptions(target="y", missing=missing, categorical=["over 60"] * ("over 60" in columns))
     )[0]
+    return table, _as_of_a_frame(encoding) if kind == FRAME else encoding
 
 
 def _tree(encoding, table, model, n_classes, rng):
@@ -166,6 +189,8 @@ def cases(tmp_path_factory):
     folder, found = tmp_path_factory.mktemp("matrix"), []
     grid = itertools.product(KINDS, MISSING, MODELS, (2, 4))
     for seed, (kind, missing, model, n_classes) in enumerate(grid):
+        if kind == FRAME and missing != "indicator":
+            continue
         rng = np.random.default_rng(seed)
         table, encoding = _table(folder, kind, missing, seed)
         tree = _tree(encoding, table, model, n_classes, rng)
@@ -188,7 +213,7 @@ def agree(case, found, wanted=None):
 
 
 def test_the_matrix_says_something(cases):
-    assert len(cases) == 6 * 3 * 3 * 2
+    assert len(cases) == 6 * 3 * 3 * 2 + 3 * 2
     for case in cases:
         given = [label for label in case.labels if label is not None]
         assert len(given) > 40 and None in case.labels, case.name
@@ -343,7 +368,7 @@ def _read_as_described(properties, row):
             except ValueError:
                 return None
         else:
-            return None
+            values = column["other"]
         if values is None or not np.all(np.isfinite(values)):
             return None
         found += values

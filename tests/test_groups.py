@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from margotree.engines.exact.engine import BranchAndBound
 
-from margotree.engines.exact import strategies
+from margotree.engines.branch_and_bound import strategies
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.exact.support_lists import list_supports
 from margotree.engines.local_search.search import Effort
 from margotree.engines.local_search_engine import Alternating

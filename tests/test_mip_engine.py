@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from margotree.engines.exact.engine import BranchAndBound
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from margotree.engines import EngineError, Limits, Refused, RunControl, accepting, choose_engine, get_engine, solve
+from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.mip.adapter import Adapter
 from margotree.engines.mip.constants import derived_constants
 from margotree.engines.mip.engine import MipEngine

@@ -76,7 +76,9 @@ def run(args: argparse.Namespace) -> int:
     console.print_status(f"reading {args.data}", quiet=args.quiet)
     encoding, samples, notes = read_training(args)
     evaluation.check(args, samples)
-    model = model_options.estimator(args, samples, verbose=0 if args.quiet else 1)
+    # The default takes ten seconds: its progress is for those who ask for it.
+    silent = args.quiet or (by_default and not args.verbose)
+    model = model_options.estimator(args, samples, verbose=0 if silent else 1)
     model.count_columns(encoding.groups)
     if args.proof:
         model.set_params(proof=args.proof)

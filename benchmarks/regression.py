@@ -1,0 +1,169 @@
+"""Regression trees beside the usual regressors on many tables: ``python benchmarks/regression.py --help``.
+
+Every CSV file of a folder (numbers, target last) is divided into folds: by its column ``fold``, if it has one, or into
+five shuffled folds.  Every method is trained on the other folds and chooses its hyperparameters there.  A row is one
+table, fold and method: R2 and mean absolute error on the test fold, splits, numbers to read, seconds, and the
+hyperparameters.  Rows are appended to a file; an interrupted run continues with the next row.  ``--table`` prints
+the mean R2 by table and method, and the means over the tables that every method has.
+
+``--limit`` is the time limit of a fit of ours, and ``--total`` ends the run.  ``--folds 1`` uses the first fold only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import mean_absolute_error, r2_score
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVR
+from sklearn.tree import DecisionTreeRegressor
+
+from margotree import MargotRegressorCV
+
+COLUMNS = ("data", "fold", "method", "rows", "columns", "r2", "mae", "nodes", "numbers", "seconds", "chosen", "limit")
+
+Row = dict[str, Any]
+
+
+def tables(folder: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]]:
+    """Name, samples, targets and folds of every table, small ones first."""
+    for path in sorted(folder.glob("*.csv"), key=lambda p: p.stat().st_size):
+        with open(path, encoding="utf-8") as stream:
+            names = next(csv.reader(stream))
+        values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        X, y = values[:, :-1], values[:, -1]
+        if names[0] == "fold":
+            fold, X = X[:, 0], X[:, 1:]
+            folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
+        else:
+            folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+        yield path.stem, X, y, folds
+
+
+def methods(limit: float, jobs: int) -> dict[str, Callable[[], Any]]:
+    """The methods by name; each call makes an unfitted regressor."""
+    options: dict[str, Any] = {"time_limit": limit, "n_jobs": jobs, "engine": "alternating"}
+    return {
+        "margotree": lambda: MargotRegressorCV(**options),
+        "margotree, budgets": lambda: MargotRegressorCV(budgets="auto", **options),
+        "ridge": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
+        "linear SVR": lambda: make_pipeline(StandardScaler(), LinearSVR(max_iter=20_000, random_state=0)),
+        "CART 3": lambda: DecisionTreeRegressor(max_depth=3, random_state=0),
+        "CART 5": lambda: DecisionTreeRegressor(max_depth=5, random_state=0),
+        "CART": lambda: DecisionTreeRegressor(random_state=0),
+        "forest": lambda: RandomForestRegressor(random_state=0, n_jobs=jobs),
+        "boosted": lambda: HistGradientBoostingRegressor(random_state=0),
+    }
+
+
+def size(model: Any) -> tuple[int | str, int | str]:
+    """Splits and numbers to read of a tree; empty for other models."""
+    if hasattr(model, "tree_") and hasattr(model.tree_, "numbers_to_read"):
+        return len(model.tree_.outline().nodes), model.tree_.numbers_to_read
+    if isinstance(model, DecisionTreeRegressor):
+        splits = int(model.tree_.node_count - model.get_n_leaves())
+        return splits, splits + int(model.get_n_leaves())
+    return "", ""
+
+
+def fit(make: Callable[[], Any], X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> Row:
+    """Train a method on a fold and measure it."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make().fit(X[train], y[train])
+    seconds, predicted = time.perf_counter() - began, model.predict(X[test])
+    nodes, numbers = size(model)
+    chosen = {name: getattr(model, name) for name in ("depth_", "C_", "epsilon_", "budget_") if hasattr(model, name)}
+    return {
+        "rows": len(X), "columns": X.shape[1], "r2": round(float(r2_score(y[test], predicted)), 5),
+        "mae": float(mean_absolute_error(y[test], predicted)), "nodes": nodes, "numbers": numbers,
+        "seconds": round(seconds, 2), "chosen": chosen or "",
+    }  # fmt: skip
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a file; none if it does not exist."""
+    if not path.exists():
+        return []
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Append the rows that the file does not have, until the total time is over."""
+    ends, known = time.perf_counter() + args.total, {(r["data"], r["fold"], r["method"]) for r in read(args.out)}
+    chosen = {name: make for name, make in methods(args.limit, args.jobs).items() if name not in args.without}
+    is_new = not args.out.exists()
+    with open(args.out, "a", newline="", encoding="utf-8") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        if is_new:
+            writer.writeheader()
+        for name, X, y, folds in tables(args.folder):
+            for k, (train, test) in enumerate(folds[: args.folds]):
+                for method, make in chosen.items():
+                    if (name, str(k), method) in known:
+                        continue
+                    if time.perf_counter() > ends:
+                        return
+                    row = {"data": name, "fold": k, "method": method, **fit(make, X, y, train, test)}
+                    writer.writerow({**row, "limit": args.limit})
+                    stream.flush()
+                    print(f"{name}, fold {k}, {method}: R2 {row['r2']:.3f} in {row['seconds']} s", flush=True)
+
+
+def table(rows: list[Row]) -> str:
+    """Mean R2 by table and method, and the means over the tables that every method has."""
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    scores: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        scores.setdefault((row["data"], row["method"]), []).append(float(row["r2"]))
+    data = list(dict.fromkeys(row["data"] for row in rows))
+    lines = ["| table | " + " | ".join(names) + " |", "| --- |" + " ---: |" * len(names)]
+    means = {key: float(np.mean(found)) for key, found in scores.items()}
+    for one in data:
+        cells = [f"{means[one, name]:.3f}" if (one, name) in means else "" for name in names]
+        lines.append(f"| {one} | " + " | ".join(cells) + " |")
+    complete = [one for one in data if all((one, name) in means for name in names)]
+    if complete:
+        overall = [f"{np.mean([means[one, name] for one in complete]):.3f}" for name in names]
+        lines.append(f"| mean of {len(complete)} | " + " | ".join(overall) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", help="folder with the CSV files")
+    parser.add_argument("--out", type=Path, default=Path("regression_rows.csv"), help="file of the rows")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds per fit of ours (120)")
+    parser.add_argument("--total", type=float, default=float("inf"), help="seconds after which no fit begins")
+    parser.add_argument("--folds", type=int, default=5, help="folds to use (5)")
+    parser.add_argument("--jobs", type=int, default=2, help="threads (2)")
+    parser.add_argument("--without", action="append", default=[], help="leave a method out; repeatable")
+    parser.add_argument("--table", action="store_true", help="print the means of the file of rows, and train nothing")
+    args = parser.parse_args()
+    if args.table:
+        print(table(read(args.out)))
+    elif args.folder is None:
+        parser.error("name the folder with the tables")
+    else:
+        run(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -496,6 +496,7 @@ def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
         lambda: plots.plot_effect(tree, X, 0),
         lambda: plots.plot_predictions(number, X, X[:, 0]),
         lambda: plots.plot_residuals(number, X, X[:, 0]),
+        lambda: plots.plot_stability(SimpleNamespace(feature_share={"a": 0.5}, tree=tree)),
     ]
     assert len(calls) == len(plots.__all__)
     for call in calls:

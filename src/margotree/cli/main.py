@@ -22,7 +22,7 @@ from margotree.cli.output_files import os_error_text
 #: The commands, each a module of ``margotree.cli.commands``, in the order of the help.
 COMMANDS = (
     "fit", "predict", "show", "plot", "page", "export", "verify", "check",
-    "tune", "experiment", "table", "report", "engines", "completion",
+    "tune", "stability", "experiment", "table", "report", "engines", "completion",
 )  # fmt: skip
 
 

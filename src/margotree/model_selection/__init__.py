@@ -8,6 +8,7 @@
 - ``search``: :class:`TreeSearchCV`, a ``GridSearchCV`` with a time limit for the whole search, whose fits start from
   the trees of neighbouring settings and are saved one by one
 - ``rules``: scorers and selection rules, which a plain ``GridSearchCV`` can use as well
+- ``stability``: :func:`tree_stability`, refits on bootstrap samples
 - ``grid_paths``: the order of the settings of a grid
 - ``saved_fits``, ``result_rows``, ``fit_record``: the file of results, and the columns that describe a fitted tree
 - ``progress_line``: the line of progress
@@ -21,6 +22,7 @@ from margotree.model_selection.result_rows import Rows, RowsError
 from margotree.model_selection.rules import RULES, FewestFeatures, best_accuracy, n_features_used, scoring
 from margotree.model_selection.scores import RowsExplained, ScoreTable, rows_right
 from margotree.model_selection.search import TreeSearchCV
+from margotree.model_selection.stability import SplitStability, Stability, tree_stability
 
 __all__ = [
     "RULES",
@@ -36,10 +38,13 @@ __all__ = [
     "Samples",
     "ScoreTable",
     "SearchError",
+    "SplitStability",
+    "Stability",
     "TreeSearchCV",
     "best_accuracy",
     "n_features_used",
     "rows_right",
     "scoring",
     "stratified_folds",
+    "tree_stability",
 ]

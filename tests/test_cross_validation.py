@@ -201,6 +201,20 @@ def test_a_race_abandons_and_chooses_by_the_standard_error_of_the_difference():
     assert race.choose(ScoreTable(np.full((2, 2), np.nan), {}, []), np.array([1.0, 2.0])) is None
 
 
+def test_a_large_standard_error_does_not_make_a_far_worse_setting_equal():
+    """Forty rows, on seventeen of which the settings differ: 0.075 is less than the standard error of about 0.1."""
+    race, numbers = Race([(0,), (1,)]), np.array([1.0, 9.0])
+    first = np.repeat([1.0, 0.0], [25, 15])
+    better = np.concatenate([np.zeros(7), np.ones(28), np.zeros(5)])  # seven rows lost, ten gained
+    equal = np.concatenate([np.zeros(8), np.ones(25), np.zeros(7)])  # eight rows lost, eight gained
+    for second, chosen in ((better, 1), (equal, 0)):
+        mean = np.array([[first.mean()], [second.mean()]])
+        table = ScoreTable(mean, {(0, 0): first, (1, 0): second}, [np.ones(40)])
+        below, error = table.difference(0, 1)
+        assert abs(below) < error
+        assert race.choose(table, numbers) == chosen
+
+
 def test_scores_of_rows_become_a_weighted_mean():
     X = np.array([[0.0], [0.0], [0.0], [1.0]])
 

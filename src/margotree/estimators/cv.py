@@ -43,8 +43,8 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
     The local search fits every setting on folds of at most 4,000 samples, starting from the tree of a neighbouring
     setting.  A setting is abandoned when its mean score is two standard errors below the best,
     or three on a preliminary fold of at most 1,000 samples.  The choice ends when further folds would hardly change it.
-    The setting with the fewest numbers to read within one standard error of the best is then trained on all samples,
-    with a certificate.
+    The setting with the fewest numbers to read within one standard error of the best, and at most 0.02 below it, is
+    then trained on all samples, with a certificate.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         its setting is not chosen, and a warning states the number of such fits.
     best_score_ : float
         The mean score of the chosen setting over the folds that were complete; it is optimistic, as the best of many.
-        Of the settings within one standard error of the best, the one with the fewest numbers to read is chosen; of
-        equal ones the simplest: small depth, few features, the same C on all levels, small C.  The standard error is
+        Of the settings within one standard error of the best, and at most 0.02 below it, the one with the fewest
+        numbers to read is chosen; of equal ones the simplest: small depth, few features, the same C on all levels, small C.  The standard error is
         that of the difference of two settings on the same test rows; with ``scoring`` that of a share of the test rows.
         NaN, with a warning, if every fit was cut off; then the setting in the middle of the shallowest ones is used.
     frontier_ : Frontier

@@ -40,7 +40,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
 
     The choice works as that of :class:`~margotree.MargotClassifierCV`, with R2 as the score: folds of at most 4,000
     samples, a race of the settings, and the setting with the fewest numbers to read within one standard error of the
-    best, which is then trained on all samples with a certificate.
+    best and at most 0.02 below it, which is then trained on all samples with a certificate.
 
     Parameters
     ----------

@@ -13,8 +13,9 @@ from margotree.model_selection.scores import FloatArray, ScoreTable
 MAX_STANDARD_ERRORS_BELOW = 2.0
 #: The same after preliminary fits, whose subsamples are harder for large trees.
 _MAX_STANDARD_ERRORS_BELOW_PRELIMINARY = 3.0
-#: Settings whose mean score is at most this many standard errors of the difference below the best count as equal.
-MAX_STANDARD_ERRORS_EQUAL = 1.0
+#: Settings whose mean score is at most this many standard errors of the difference below the best count as equal, but
+#: at most this much below it: on few rows the standard error is large.
+MAX_STANDARD_ERRORS_EQUAL, MAX_SCORE_BELOW = 1.0, 0.02
 #: The race ends when the remaining folds are expected to find a better setting by less than this.
 MIN_EXPECTED_GAIN = 0.001
 #: The expected share of settings that remain on later folds.
@@ -71,7 +72,7 @@ class Race:
         int or None
             The position of the setting; None if there are no scores.
         """
-        equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False)
+        equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False, largest=MAX_SCORE_BELOW)
         return min(equal, key=lambda k: (np.nan_to_num(numbers[k]), self.simplicity[k], k), default=None)
 
 
@@ -87,10 +88,11 @@ def _expected_gain(below: float, error: float, share: float) -> float:
     return deviation * density + below * probability
 
 
-def _within(scores: ScoreTable, n_errors: float, *, unknown: bool) -> list[int]:
+def _within(scores: ScoreTable, n_errors: float, *, unknown: bool, largest: float = math.inf) -> list[int]:
     """The settings with the most folds that are at most ``n_errors`` standard errors below the best of them.
 
-    Where the standard error is not known, these are all settings if ``unknown`` is set, and the best ones otherwise.
+    They are also at most ``largest`` below it. Where the standard error is not known, these are all settings if
+    ``unknown`` is set, and the best ones otherwise.
     """
     running, means = np.flatnonzero(scores.n_folds == scores.n_folds.max()), scores.means()
     if not scores.n_folds.any():
@@ -100,6 +102,6 @@ def _within(scores: ScoreTable, n_errors: float, *, unknown: bool) -> list[int]:
     for k in running:
         below, error = scores.difference(int(k), best)
         margin = n_errors * error if math.isfinite(error) else math.inf if unknown else 0.0
-        if below >= -margin - 1e-9:
+        if below >= -min(margin, largest) - 1e-9:
             found.append(int(k))
     return found

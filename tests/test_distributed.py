@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from contextlib import contextmanager
@@ -379,11 +380,27 @@ def test_workers_exist_and_have_the_same_version(address, monkeypatch):
         ClusterBranchAndBound(empty.scheduler_address).prepare(random_problem(1))
 
 
-def test_a_missing_scheduler_is_an_error(monkeypatch):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tcp://192.0.2.1:8786"])
+def test_a_missing_scheduler_is_an_error_within_seconds(address):
+    """No port is open, or no machine answers (an address that is reserved for documentation)."""
     pytest.importorskip("distributed", reason="needs margotree[cluster]")
-    monkeypatch.setattr(connection, "_ANSWER", 0.3)
-    with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
-        solve(random_problem(1), scheduler="tcp://127.0.0.1:9")
+    began = time.monotonic()
+    with pytest.raises(EngineError, match=f"no Dask scheduler answers at {re.escape(address)}"):
+        connection.connect(address)
+    assert time.monotonic() - began < 0.5 * connection._ANSWER  # the check of the port, not Dask's own attempts
+    with pytest.raises(EngineError, match="no Dask scheduler answers"):
+        solve(random_problem(1), scheduler=address)
+
+
+def test_a_client_names_its_scheduler(address):
+    distributed = pytest.importorskip("distributed", reason="needs margotree[cluster]")
+    problem = random_problem(3)
+    with distributed.Client(address, set_as_default=False) as client:
+        certificate = solve(problem, scheduler=client, limits=TIGHT, start=None).certificate
+        assert certificate.proved is Proved.OPTIMAL
+        model = MargotClassifier(scheduler=client, time_limit=20).fit(problem.X, problem.y)
+        assert model.certificate_.proved is Proved.OPTIMAL
+        assert client.status == "running"  # the client is still that of its owner
 
 
 class AtTask:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def solve(
     start: Splits | str | None = _DEFAULT_START,
     listener: Listener | None = None,
     proof: ProofWriter | None = None,
-    scheduler: str | None = None,
+    scheduler: Any = None,
 ) -> Solution:
     """Train a tree: the start heuristic, then the engine, under one time limit; Ctrl-C returns the incumbent.
 
@@ -140,8 +141,9 @@ def solve(
         Receives progress events.
     proof : ProofWriter, optional
         Writes a proof of the bound, if the engine can (docs/proof.md).
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers search, or "processes" for ``limits.n_jobs`` processes on this machine
+    scheduler : str or Client, optional
+        Address or client of a Dask scheduler whose workers search, or "processes" for ``limits.n_jobs`` processes on
+        this machine
         (docs/cluster.md).
 
     Returns
@@ -165,7 +167,7 @@ def _start_engine(problem: Problem, name: str) -> Engine | None:
     return None if name == _DEFAULT_START and engine.refuses(problem) is not None else engine
 
 
-def _cluster_engine(problem: Problem, name: str | Engine, scheduler: str, limits: Limits | None) -> Engine:
+def _cluster_engine(problem: Problem, name: str | Engine, scheduler: Any, limits: Limits | None) -> Engine:
     """The engine that searches on a cluster; raises :class:`Refused` if it does not solve this problem."""
     if name not in ("auto", "bnb"):
         raise Refused(f"only the engine 'bnb' searches on a cluster, not {name!r}; omit engine or scheduler")

@@ -99,9 +99,10 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
     best_score_ : float
         The mean score of the chosen setting over the folds that were complete; it is optimistic, as the best of many.
         Of the settings within one standard error of the best, and at most 0.02 below it, the one with the fewest
-        numbers to read is chosen; of equal ones the simplest: small depth, few features, the same C on all levels, small C.  The standard error is
-        that of the difference of two settings on the same test rows; with ``scoring`` that of a share of the test rows.
-        NaN, with a warning, if every fit was cut off; then the setting in the middle of the shallowest ones is used.
+        numbers to read is chosen; of equal ones the simplest: small depth, few features, the same C on all levels,
+        small C. The standard error is that of the difference of two settings on the same test rows; with ``scoring``
+        that of a share of the test rows. NaN, with a warning, if every fit was cut off; then the setting in the middle
+        of the shallowest ones is used.
     frontier_ : Frontier
         Score, standard error and numbers to read of each setting that has a score; prints as a table, and
         :func:`margotree.plots.plot_frontier` draws it.

@@ -64,10 +64,11 @@ class MargotClassifier(MarginTreeClassifier):
     proof : str, path or None, default None
         File to which a proof is written, which can be checked without margotree (docs/proof.md); only for the
         engine "bnb".
-    scheduler : str or None, default None
+    scheduler : str, Client or None, default None
         Where the search runs: None for threads of this process, the address of a Dask scheduler
-        ("tcp://10.0.0.1:8786") for the workers of its cluster, "processes" for ``n_jobs`` processes on this machine
-        (docs/cluster.md); only for the engine "bnb".
+        ("tcp://10.0.0.1:8786") or a client of it for the workers of its cluster, "processes" for ``n_jobs`` processes
+        on this machine (docs/cluster.md); only for the engine "bnb".  ``clone`` and ``GridSearchCV`` copy parameters,
+        which a client cannot be: give them the address.
     round : None, "auto", "points" or int, default None
         Short numbers, see :meth:`margotree.tree.Tree.rounded`.  "auto": weights of two digits if at most 1 % of the
         labels of training samples change, otherwise more; features and splits that none of these labels depends on are
@@ -115,7 +116,7 @@ class MargotClassifier(MarginTreeClassifier):
         random_state: Any = 0,
         verbose: int = 0,
         proof: Any = None,
-        scheduler: str | None = None,
+        scheduler: Any = None,
         round: Any = None,
         eps: Any = DEPRECATED,
         categorical_features: Any = "from_dtype",

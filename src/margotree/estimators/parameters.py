@@ -77,8 +77,8 @@ CONSTRAINTS: Mapping[str, Constraint] = {
         lambda v: v is None or isinstance(v, (str, os.PathLike)), "the name of a file to write, or None"
     ),
     "scheduler": Constraint(
-        lambda v: v is None or (isinstance(v, str) and (v == "processes" or "://" in v)),
-        "the address of a Dask scheduler such as 'tcp://10.0.0.1:8786', 'processes', or None",
+        lambda v: v is None or hasattr(v, "scheduler") or (isinstance(v, str) and (v == "processes" or "://" in v)),
+        "the address of a Dask scheduler such as 'tcp://10.0.0.1:8786', a Dask client, 'processes', or None",
     ),
     "round": Constraint(
         lambda v: v is None or (isinstance(v, str) and v in {"auto", "points"}) or (_whole(v) and 1 <= v <= 9),

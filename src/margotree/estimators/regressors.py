@@ -186,7 +186,7 @@ class MargotRegressor(MarginTreeRegressor):
         random_state: Any = 0,
         verbose: int = 0,
         proof: Any = None,
-        scheduler: str | None = None,
+        scheduler: Any = None,
         categorical_features: Any = "from_dtype",
     ) -> None:
         self.depth = depth

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
@@ -14,17 +15,22 @@ from margotree.engines.base import EngineError
 PROCESSES = "processes"
 #: The command that installs Dask.
 INSTALL = 'pip install "margotree[cluster]"'
-#: The timeout for the answer of a scheduler, in seconds.
-_ANSWER = 20.0
+#: The timeouts in seconds: until the scheduler's machine accepts a connection, and until the scheduler answers.
+_REACH, _ANSWER = 2.0, 20.0
 
 
-def connect(address: str, *, default: bool = False) -> Any:
-    """A client of the Dask scheduler at this address.
+def address_of(scheduler: Any) -> str:
+    """The address of a scheduler that is given by its address or by a client of it."""
+    return scheduler if isinstance(scheduler, str) else str(scheduler.scheduler.address)
+
+
+def connect(scheduler: Any, *, default: bool = False) -> Any:
+    """A client of a Dask scheduler.
 
     Parameters
     ----------
-    address
-        The address of the scheduler.
+    scheduler
+        The address of the scheduler, or a client of it, whose security settings are used; that client stays as it is.
     default
         Whether the client becomes Dask's default client.
 
@@ -36,10 +42,21 @@ def connect(address: str, *, default: bool = False) -> Any:
     _must_have_dask()
     from distributed import Client
 
+    address = address_of(scheduler)
+    security = None if isinstance(scheduler, str) else scheduler.security
     try:
-        return Client(address, timeout=_ANSWER, set_as_default=default)
+        _reach(address)
+        return Client(address, timeout=_ANSWER, set_as_default=default, security=security)
     except (OSError, TimeoutError, ValueError) as error:
         raise EngineError(f"no Dask scheduler answers at {address}: {error}") from None
+
+
+def _reach(address: str) -> None:
+    """Raise OSError if the scheduler's machine does not accept a connection soon; only for tcp and tls addresses."""
+    protocol, _, rest = address.rpartition("://")
+    host, _, port = rest.rpartition(":")
+    if protocol in {"", "tcp", "tls"} and host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACH).close()
 
 
 def start_processes(count: int) -> Any:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from typing import Any
 
 from margotree.engines.base import Answer, NotInstalled
 from margotree.engines.branch_and_bound.engine import BranchAndBound
 from margotree.engines.branch_and_bound.strategies import lists_nothing, provable_searches
-from margotree.engines.distributed.connection import INSTALL
+from margotree.engines.distributed.connection import INSTALL, address_of
 from margotree.engines.distributed.search import ClusterSearch, TaskSizes
 from margotree.engines.distributed.transfer_volume import Traffic
 from margotree.engines.distributed.workers import WorkerPool
@@ -31,7 +32,7 @@ class ClusterBranchAndBound(BranchAndBound):
     Parameters
     ----------
     scheduler
-        The address of a Dask scheduler, or "processes" to start processes on this machine.
+        The address of a Dask scheduler or a client of it, or "processes" to start processes on this machine.
     processes
         The number of processes to start.
     task_sizes
@@ -42,7 +43,7 @@ class ClusterBranchAndBound(BranchAndBound):
 
     def __init__(
         self,
-        scheduler: str,
+        scheduler: Any,
         processes: int = 1,
         *,
         task_sizes: TaskSizes | None = None,
@@ -61,7 +62,7 @@ class ClusterBranchAndBound(BranchAndBound):
     def must_be_installed(self) -> None:
         """Raise :class:`NotInstalled` if Dask is not installed."""
         if (need := self.missing()) is not None:
-            raise NotInstalled(f"scheduler={self.scheduler!r} needs Dask, which is not installed: {need}")
+            raise NotInstalled(f"scheduler={address_of(self.scheduler)!r} needs Dask, which is not installed: {need}")
 
     def prepare(self, problem: TrainingProblem) -> None:
         """Connect to the workers, and compile in this process and on them; a time limit does not include that."""

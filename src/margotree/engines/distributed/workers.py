@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from margotree.engines.base import EngineError
-from margotree.engines.distributed.connection import PROCESSES, connect, end_processes, start_processes
+from margotree.engines.distributed.connection import PROCESSES, address_of, connect, end_processes, start_processes
 from margotree.engines.distributed.serialization import SearchSpec
 from margotree.engines.distributed.task import (
     Outcome,
@@ -50,15 +50,15 @@ class WorkerPool:
     Parameters
     ----------
     scheduler
-        The address of a Dask scheduler, or "processes" to start processes on this machine.
+        The address of a Dask scheduler or a client of it, or "processes" to start processes on this machine.
     processes
         The number of processes to start, with one thread each.
     """
 
-    def __init__(self, scheduler: str, processes: int = 1) -> None:
-        self.scheduler, self.traffic = scheduler, Traffic()
+    def __init__(self, scheduler: Any, processes: int = 1) -> None:
+        self.scheduler, self.traffic = address_of(scheduler), Traffic()
         self.lost = ""  # why the cluster was lost
-        self._cluster: Any = start_processes(processes) if scheduler == PROCESSES else None
+        self._cluster: Any = start_processes(processes) if self.scheduler == PROCESSES else None
         try:
             self._client = connect(scheduler if self._cluster is None else self._cluster.scheduler_address)
         except EngineError:

@@ -132,6 +132,36 @@ def test_options_that_do_not_apply(run):
     assert code == exit_codes.USAGE and "leave out --grid" in err
 
 
+def test_plots_of_numbers(run, folder):
+    pytest.importorskip("matplotlib")
+    data = ("--data", "homes.csv")
+    for kind, more in (
+        ("tree", ()), ("features", ()), ("predictions", data), ("residuals", data),
+        ("effect", (*data, "--feature", "area")),
+    ):  # fmt: skip
+        code, out, _ = run("plot", "t.json", "--kind", kind, *more, "--out", f"{kind}.svg", "--force")
+        assert code == exit_codes.OK and out == f"drawn as {kind}.svg\n"
+        assert "</svg>" in (folder / f"{kind}.svg").read_text()
+    for kind, more, message in (
+        ("node", data, "--kind node is for trees of classes, and t.json predicts numbers"),
+        ("calibration", data, "use --kind predictions or --kind residuals"),
+        ("residuals", (), "name a file with samples with --data"),
+        ("effect", data, "name it with --feature"),
+        ("effect", (*data, "--feature", "town"), "'town' holds words"),
+        ("effect", (*data, "--feature", "garden"), "its columns are area, rooms, town"),
+        ("predictions", (*data, "--feature", "area"), "--feature does not apply to --kind predictions"),
+        ("plane", data, "features"),
+    ):
+        code, _, err = run("plot", "t.json", "--kind", kind, *more, "--out", "no.svg")
+        assert code == exit_codes.USAGE and message in err, (kind, err)
+    assert not (folder / "no.svg").exists()
+    assert run(*FIT, "--target", "price", "--above", "250")[0] == exit_codes.OK
+    code, _, err = run("plot", "other.json", "--kind", "predictions", *data, "--out", "no.svg")
+    assert code == exit_codes.USAGE and "is for trees of numbers, and other.json predicts classes" in err
+    effect = ("plot", "other.json", "--kind", "effect", *data, "--feature", "area", "--out", "classes.svg", "--force")
+    assert run(*effect)[0] == exit_codes.OK
+
+
 def test_the_default_and_tune_choose_by_r2(run):
     command = ("homes.csv", "--target", "price", "--drop", "grade", "--time-limit", "4", "--jobs", "1", "--quiet")
     code, out, _ = run("fit", *command, "--budget", "2", "--out", "d.json")

@@ -10,7 +10,7 @@ import numpy as np
 
 from margotree.plots.figures import FONT_SIZE, LINE_COLOUR, MUTED, TEXT_COLOUR, figure_of, given_or_new_axes, tree_of
 from margotree.plots.text_fitting import one_line, shortened, text_width, wrapped_lines
-from margotree.tree import SELECTED, Tree
+from margotree.tree import SELECTED, HyperplaneTree, RegressionTree
 from margotree.tree.outline import outline
 from margotree.tree.scaling import FloatArray
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _CELL, _NAMES = 0.22, 2.6
 _SIGNED_CAPTION = "+ adds to the sum of the rule, \N{MINUS SIGN} reduces it; darker: larger weight"
+_FORMULAS_CAPTION = (
+    "[node]: split, => [leaf]: formula; + adds to the sum, \N{MINUS SIGN} reduces it; "
+    "darker: larger weight in the column"
+)
 
 #: Colours depend on this power of the weights, so that small weights are visible.
 _COLOUR_EXPONENT = 0.5
@@ -33,14 +37,15 @@ def plot_features(
 ) -> Axes:
     """Plot the features in use as rows of a grid, those with the most uses first.
 
-    Features that no split uses are left out; their number is shown.
+    Features that no split and no formula uses are left out; their number is shown.
 
     Parameters
     ----------
     trees : Tree, fitted estimator, or mapping
-        One tree: a column per split, with colours by the signed weight in scaled units. A mapping from names to trees:
-        a column per tree, with the number of its splits that use the feature. A mapping from names to lists of trees
-        (such as the folds of a method): a column per list, with the number of trees that use the feature.
+        One tree: a column per split, with colours by the signed weight in scaled units; in a tree of numbers also a
+        column per formula. A mapping from names to trees: a column per tree, with the number of its splits (and
+        formulas) that use the feature. A mapping from names to lists of trees (such as the folds of a method): a column
+        per list, with the number of trees that use the feature.
     ax : matplotlib axes, optional
         Axes to draw in; by default those of a new figure.
     threshold : float
@@ -90,24 +95,38 @@ def _grid(trees: Any, threshold: float) -> Grid:
     return _trees_grid({name: tree_of(tree) for name, tree in trees.items()}, threshold)
 
 
-def _splits_grid(tree: Tree, threshold: float) -> Grid:
-    nodes = outline(tree).nodes
-    use = np.where(tree.selected(threshold), tree.splits.w, 0.0)[nodes]
+def _splits_grid(tree: HyperplaneTree, threshold: float) -> Grid:
+    shape = outline(tree)
+    use = np.where(tree.selected(threshold), tree.hyperplanes.w, 0.0)
+    heads, caption = [f"[{t}]" for t in shape.nodes], _SIGNED_CAPTION
+    if isinstance(tree, RegressionTree):
+        leaves = [shape.label[v] + tree.n_nodes for v in shape.leaves]
+        use = use[[*shape.nodes, *leaves]]
+        # Weights of splits are in margins, those of formulas in units of the target.
+        use = use / np.maximum(np.abs(use).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        heads, caption = [*heads, *(f"=> [{v}]" for v in shape.leaves)], _FORMULAS_CAPTION
+    else:
+        use = use[shape.nodes]
     return Grid(
-        heads=[f"[{t}]" for t in nodes], features=tree.features, use=use.reshape(-1, tree.n_features),
-        most=float(np.abs(use).max(initial=0.0)), caption=_SIGNED_CAPTION, signed=True,
+        heads=heads, features=tree.features, use=use.reshape(-1, tree.n_features),
+        most=float(np.abs(use).max(initial=0.0)), caption=caption, signed=True,
     )  # fmt: skip
 
 
-def _trees_grid(trees: dict[str, Tree], threshold: float) -> Grid:
+def _trees_grid(trees: dict[str, HyperplaneTree], threshold: float) -> Grid:
     use = np.array([tree.selected(threshold).sum(axis=0, dtype=float) for tree in _alike(list(trees.values()))])
     return Grid(
         heads=list(trees), features=next(iter(trees.values())).features, use=use, most=float(use.max(initial=0.0)),
-        caption="number: splits of the tree that use the feature",
+        caption=_uses_caption(trees),
     )  # fmt: skip
 
 
-def _methods_grid(methods: dict[str, list[Tree]], threshold: float) -> Grid:
+def _uses_caption(trees: dict[str, HyperplaneTree]) -> str:
+    formulas = any(isinstance(tree, RegressionTree) for tree in trees.values())
+    return f"number: splits {'and formulas ' if formulas else ''}of the tree that use the feature"
+
+
+def _methods_grid(methods: dict[str, list[HyperplaneTree]], threshold: float) -> Grid:
     all_trees = _alike([tree for group in methods.values() for tree in group])
     use = np.array([
         np.sum([tree.selected(threshold).any(axis=0) for tree in group], axis=0, dtype=float)
@@ -120,7 +139,7 @@ def _methods_grid(methods: dict[str, list[Tree]], threshold: float) -> Grid:
     )  # fmt: skip
 
 
-def _alike(trees: list[Tree]) -> list[Tree]:
+def _alike(trees: list[HyperplaneTree]) -> list[HyperplaneTree]:
     if len({tree.features for tree in trees}) != 1:
         raise ValueError("trees in one grid must be trained on the same features, in the same order")
     return trees

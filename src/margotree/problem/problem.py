@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree.problem import topology
 from margotree.problem.blocks import FloatArray as FloatArray
 from margotree.problem.blocks import IndexArray
-from margotree.problem.tasks import BINARY, Choices, Multiclass, Task
+from margotree.problem.tasks import BINARY, Choices, Multiclass, Task, check_items
 from margotree.problem.value import Evaluation, Splits, evaluate
 
 #: The largest depth: more than 1023 splits make no readable tree.
@@ -96,6 +96,7 @@ class Problem:
         targets = task.targets(y)
         w = np.ones(len(targets)) if weight is None else np.array(weight, dtype=np.float64).ravel()
         _check_samples(X, targets, w)
+        check_items(task, targets)
         depth = check_depth(depth)
         group_of = _groups(groups, X.shape[1])
         n_groups = X.shape[1] if group_of is None else int(np.max(group_of)) + 1

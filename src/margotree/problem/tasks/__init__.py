@@ -10,7 +10,7 @@
 Start with ``base.py``. Engines, proofs and trees use items and choices only, so that a new task is one new class.
 """
 
-from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, OneSided, Task, one_sided
+from margotree.problem.tasks.base import NO_CHOICE, Choices, Items, OneSided, Task, check_items, one_sided
 from margotree.problem.tasks.binaries import ChoiceVariables, ConditionalLosses
 from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
@@ -31,6 +31,7 @@ __all__ = [
     "OneSided",
     "Regression",
     "Task",
+    "check_items",
     "one_sided",
     "register_task",
     "task_from_record",

@@ -272,7 +272,7 @@ class Task(ABC):
         return choice, False
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -284,3 +284,20 @@ class Task(ABC):
 def corners(n: int) -> tuple[FloatArray, FloatArray]:
     """The corners of hinge losses: ``r`` = 1 and ``l`` = -1 for every sample."""
     return np.ones(n), np.full(n, -1.0)
+
+
+def check_items(task: Task, y: NDArray[Any]) -> None:
+    """ValueError if a task without choices has losses that the algorithms do not know."""
+    if task.has_choices:
+        return
+    right, left = np.ones(len(y), dtype=np.int64), np.full(len(y), -1, dtype=np.int64)
+    for items in (task.items(y, last=True), *(task.items(y, last=False, side=side) for side in (right, left))):
+        if not all(np.all(np.isfinite(part)) for part in items):
+            raise ValueError(f"the penalties and corners of a {task.name} problem must be finite")
+        if np.any((items.p < 0.0) | (items.m < 0.0)):
+            raise ValueError(f"the penalties p and m of a {task.name} problem must not be negative")
+        if np.any((items.p > 0.0) & (items.m > 0.0) & (items.r > items.l)):
+            raise ValueError(
+                f"the losses of a {task.name} problem must not overlap: the corner r, below which the penalty is p, "
+                "is at most the corner l, above which it is m"
+            )

@@ -49,9 +49,6 @@ class Multiclass(Task):
             raise ValueError(f"there must be at least 2 classes, got {n_classes}")
         self.n_classes = int(n_classes)
 
-    def __repr__(self) -> str:
-        return f"Multiclass({self.n_classes})"
-
     def targets(self, y: ArrayLike) -> IndexArray:
         codes = np.array(y).ravel()
         if codes.dtype.kind not in "iu" or not len(codes) or codes.min() < 0:

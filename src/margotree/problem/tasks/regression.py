@@ -31,9 +31,6 @@ class Regression(Task):
             raise ValueError(f"epsilon must be a finite number and not negative, got {epsilon!r}")
         self.epsilon = float(epsilon)
 
-    def __repr__(self) -> str:
-        return f"Regression(epsilon={self.epsilon!r})"
-
     def targets(self, y: ArrayLike) -> FloatArray:
         targets = np.array(y, dtype=np.float64).ravel()
         if not np.all(np.isfinite(targets)):

@@ -162,6 +162,13 @@ def test_plots_of_numbers(run, folder):
     assert run(*effect)[0] == exit_codes.OK
 
 
+def test_the_page_of_numbers(run, folder):
+    code, out, _ = run("page", "t.json", "--data", "homes.csv", "--force")
+    assert code == exit_codes.OK and out == "written as t.html\n"
+    page = (folder / "t.html").read_text(encoding="utf-8")
+    assert "<title>price (regression tree, trained on homes.csv)</title>" in page and "Prediction to reach" in page
+
+
 def test_the_default_and_tune_choose_by_r2(run):
     command = ("homes.csv", "--target", "price", "--drop", "grade", "--time-limit", "4", "--jobs", "1", "--quiet")
     code, out, _ = run("fit", *command, "--budget", "2", "--out", "d.json")

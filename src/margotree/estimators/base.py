@@ -356,6 +356,14 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
             max_memory=max_memory, max_work=max_work,
         )  # fmt: skip
 
+    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
+        """Draw the tree on matplotlib axes and return them; see :func:`margotree.plots.plot_tree`."""
+        return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
+
+    def to_html(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
+        """Write an interactive report page, a single HTML file; see :func:`margotree.page.write_page`."""
+        self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Save the tree as JSON; :func:`margotree.load` reads it as a :class:`~margotree.tree.Tree`."""
         self._tree().save(path)

@@ -1,13 +1,12 @@
 """Base classes of the tree classifiers.
 
-:class:`TreeClassifier` adds to the base class of estimators what classes need: labels, probabilities, plots, pages and
-exports. :class:`MarginTreeClassifier` adds the training problems of two and of several classes.
+:class:`TreeClassifier` adds to the base class of estimators what classes need: labels,
+probabilities and exports. :class:`MarginTreeClassifier` adds the training problems of two and of several classes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -100,17 +99,9 @@ class TreeClassifier(ClassifierMixin, TreeEstimator[ClassSamples, Tree]):
         shares: FloatArray = self._routed(X, lambda tree, rows: tree.predict_proba(rows))
         return shares
 
-    def plot(self, X: Any = None, y: Any = None, ax: Any = None, **options: Any) -> Any:
-        """Draw the tree on matplotlib axes and return them; see :func:`margotree.plots.plot_tree`."""
-        return self._tree().plot(None if X is None else self._checked(X), y, ax, **options)
-
     def plot_calibration(self, X: Any, y: Any, ax: Any = None, **options: Any) -> Any:
         """Draw how reliable the probabilities are on samples; see :func:`margotree.plots.plot_calibration`."""
         return self._tree().plot_calibration(self._checked(X), y, ax, **options)
-
-    def to_html(self, path: str | PathLike[str], X: Any = None, y: Any = None, *, title: str | None = None) -> None:
-        """Write an interactive report page, a single HTML file; see :meth:`Tree.to_html`."""
-        self._tree().to_html(path, None if X is None else self._checked(X), y, title=title)
 
     def to_sql(self, *, table: str | None = None, proba: Any = None) -> str:
         """The tree as an SQL expression of the label, or of a probability; see :func:`margotree.export.to_sql`."""

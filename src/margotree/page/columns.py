@@ -8,7 +8,7 @@ import numpy as np
 
 from margotree.table.cell_rules import CellRule
 from margotree.table.table_description import raw_columns, saved_encoding
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
 
@@ -18,7 +18,7 @@ _NOT_KNOWN = "not known"
 _OTHER = "any other"
 
 
-def columns_of(tree: Tree, paths: SamplePaths | None) -> list[dict[str, Any]]:
+def columns_of(tree: HyperplaneTree, paths: SamplePaths | None) -> list[dict[str, Any]]:
     """Return the columns in the order of the training data, each with the rule that converts cells to features.
 
     An entry is the column's :class:`~margotree.table.cell_rules.CellRule` with the positions of its features. A column
@@ -39,7 +39,7 @@ def columns_of(tree: Tree, paths: SamplePaths | None) -> list[dict[str, Any]]:
     return made
 
 
-def typical_values(tree: Tree) -> list[float | str | None]:
+def typical_values(tree: HyperplaneTree) -> list[float | str | None]:
     """Return the median or the most frequent word of each training column; None without a table description."""
     encoding = saved_encoding(tree)
     if encoding is None:

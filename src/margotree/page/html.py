@@ -16,9 +16,23 @@ from numpy.typing import ArrayLike
 from margotree.atomic_files import write_text
 from margotree.page.page_data import facts_of
 from margotree.plots.palette import class_colour, tint
-from margotree.tree import Tree
+from margotree.tree import HyperplaneTree, RegressionTree
 
 _SCRIPTS = ("model.js", "entry.js", "flip.js", "draw.js", "page.js")
+
+#: What differs between trees of classes and of numbers: a script, and words of the template.
+_LABELS = {
+    "answers": "labels.js",
+    "noun": "label",
+    "goal": "Label to reach <select></select>",
+    "measured": "How often it is right",
+}
+_NUMBERS = {
+    "answers": "numbers.js",
+    "noun": "prediction",
+    "goal": 'Prediction to reach <input type="text" inputmode="decimal">',
+    "measured": "How far off it is",
+}
 
 #: Rules with more lines than this are folded at first.
 _SHORT = 40
@@ -27,13 +41,17 @@ _SHORT = 40
 _UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}"}
 
 
-def render_page(tree: Tree, X: ArrayLike | None = None, y: ArrayLike | None = None, *, title: str | None = None) -> str:
+def render_page(
+    tree: HyperplaneTree, X: ArrayLike | None = None, y: ArrayLike | None = None, *, title: str | None = None
+) -> str:
     """Return the page as text; see :func:`write_page`."""
     facts = facts_of(tree, X, y, title)
-    style = _file("page.css") + _colours(len(tree.classes))
+    words = _NUMBERS if isinstance(tree, RegressionTree) else _LABELS
+    style = _file("page.css") + _colours(tree.counts.shape[1])
     rules = tree.export_text()
-    script = "".join(_file(name) for name in _SCRIPTS)
+    script = "".join(_file(name) for name in (words["answers"], *_SCRIPTS))
     parts = {
+        **words,
         "title": html.escape(facts["title"]),
         "policy": f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'",
         "style": style,
@@ -47,29 +65,32 @@ def render_page(tree: Tree, X: ArrayLike | None = None, y: ArrayLike | None = No
 
 
 def write_page(
-    tree: Tree,
+    tree: HyperplaneTree,
     path: str | PathLike[str],
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
     title: str | None = None,
 ) -> None:
-    """Write a page about ``tree``: its splits, the path of a new sample, and the smallest changes of its label.
+    """Write a page about ``tree``: its splits, the path of a new sample, and the smallest changes of its answer.
+
+    For a tree of numbers the answer is the prediction, with its formula and, if the tree has residuals, its interval;
+    the changes are those that reach a given prediction.
 
     The file loads nothing, sends nothing, and works offline. An existing file is replaced after the new one is
     complete.
 
     Parameters
     ----------
-    tree : Tree
+    tree : Tree or RegressionTree
         The tree.
     path : path
         The HTML file.
     X, y : array, optional
-        Samples with labels. The page then has a histogram of them at each split and starts from their medians; it
-        contains counts and medians, but no sample.
+        Samples with labels or numeric targets. The page then has a histogram of them at each split and starts from
+        their medians; it contains counts and medians, but no sample.
     title : str, optional
-        The title; by default the classes and the model.
+        The title; by default the target and the model.
     """
     write_text(path, render_page(tree, X, y, title=title))
 

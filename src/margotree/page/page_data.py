@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from margotree.page.answers import answers_of
 from margotree.page.columns import columns_of, typical_values
 from margotree.table.table_description import raw_columns, saved_encoding
-from margotree.tree import Tree
-from margotree.tree.outline import outline
-from margotree.tree.probabilities import LABEL_LEAD, SharesOfLeaves
+from margotree.tree import HyperplaneTree, RegressionTree, Tree
+from margotree.tree.outline import labels_below, outline
 from margotree.tree.proof_summary import proof_text
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
-from margotree.tree.score import leaf_targets
 from margotree.tree.sentences import printed_sum
 from margotree.tree.text import rule_of, target_sides_text
 
@@ -33,7 +32,7 @@ _MODELS = {
 _BINS = 32
 
 
-def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | None) -> dict[str, Any]:
+def facts_of(tree: HyperplaneTree, X: ArrayLike | None, y: ArrayLike | None, title: str | None) -> dict[str, Any]:
     """Return the content of the page; of the samples only counts, histograms and medians."""
     if (X is None) != (y is None):
         raise ValueError("to show samples give both X and y, or neither for the training samples' counts")
@@ -41,19 +40,17 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
     columns = columns_of(tree, paths)
     return {
         "title": title or _title(tree),
-        "classes": [str(label) for label in tree.classes.tolist()],
-        "leafClass": tree.leaf_class.tolist(),
-        "labelsBelow": [tree.labels_below(reached_only=reached).T.tolist() for reached in (True, False)],
+        **answers_of(tree, X, y, paths),
         "features": _features(tree, paths, columns),
         "columns": columns,
         "missing": list(raw_columns(tree).missing),
         "offset": tree.scaling.offset.tolist(),
         "scale": tree.scaling.scale.tolist(),
         "scaled": not tree.scaling.is_identity,
-        "nodes": [_node(tree, t) for t in range(tree.n_nodes)],
+        "nSplits": tree.n_nodes,
+        "nodes": [_node(tree, t) for t in range(len(tree.hyperplanes.b))],
         "outline": _outline(tree),
-        "decides": (np.count_nonzero(tree.labels_below(reached_only=False), axis=1) > 1).tolist(),
-        "probabilities": _probabilities(tree),
+        "decides": (np.count_nonzero(labels_below(tree, reached_only=False), axis=1) > 1).tolist(),
         "counts": (tree.counts if paths is None else paths.counts()).tolist(),
         "counted": "the training samples" if paths is None else f"{len(paths.code)} samples",
         "samples": None if paths is None else _samples(tree, paths),
@@ -62,26 +59,21 @@ def facts_of(tree: Tree, X: ArrayLike | None, y: ArrayLike | None, title: str | 
     }
 
 
-def _probabilities(tree: Tree) -> dict[str, Any]:
-    """Return the rule of the probabilities: a table with a row per leaf, or the parts of the rule by margins."""
-    rule = tree.probabilities
-    if isinstance(rule, SharesOfLeaves):
-        return {"table": rule.table(tree).tolist()}
-    return {**rule.record(), "targets": leaf_targets(tree).T.tolist(), "lead": LABEL_LEAD}
-
-
-def _title(tree: Tree) -> str:
+def _title(tree: HyperplaneTree) -> str:
+    encoding = saved_encoding(tree)
+    where = f", trained on {encoding.source}" if encoding is not None and encoding.source else ""
+    if isinstance(tree, RegressionTree):
+        return f"{tree.target_name} (regression tree{where})"
+    assert isinstance(tree, Tree)
     model = _MODELS.get(str(tree.terms.get("model")), "Tree")
     labels = [str(label) for label in tree.classes.tolist()]
     named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
-    encoding = saved_encoding(tree)
     if encoding is None:
         return f"{model}: {named}"
-    where = f", trained on {encoding.source}" if encoding.source else ""
     return f"{encoding.target}: {named} ({model}{where})"
 
 
-def _features(tree: Tree, paths: SamplePaths | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _features(tree: HyperplaneTree, paths: SamplePaths | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return each feature with its range and its initial value."""
     offset, scale = tree.scaling.offset, tree.scaling.scale
     user = None if paths is None or not len(paths.scaled) else paths.scaled * scale + offset
@@ -106,7 +98,7 @@ def _features(tree: Tree, paths: SamplePaths | None, columns: list[dict[str, Any
     return _with_words(features, columns)
 
 
-def _typical(tree: Tree, columns: list[dict[str, Any]], otherwise: FloatArray) -> FloatArray:
+def _typical(tree: HyperplaneTree, columns: list[dict[str, Any]], otherwise: FloatArray) -> FloatArray:
     """Return ``otherwise`` with the medians of the training table where the tree has them."""
     start = otherwise.copy()
     for column, typical in zip(columns, typical_values(tree), strict=True):
@@ -132,13 +124,15 @@ def _short(value: float, span: float) -> float:
     return round(float(value), max(0, 3 - math.floor(math.log10(span))))
 
 
-def _node(tree: Tree, t: int) -> dict[str, Any]:
-    w, b = tree.splits.w[t], float(tree.splits.b[t])
+def _node(tree: HyperplaneTree, t: int) -> dict[str, Any]:
+    """Return a hyperplane: that of a split, or in trees of numbers the formula of leaf ``t``."""
+    w, b = tree.hyperplanes.w[t], float(tree.hyperplanes.b[t])
     used = np.flatnonzero(w)
-    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tree.tie(t)}
+    tie = tree.tie(t) if t < tree.n_nodes else 0.0
+    return {"at": used.tolist(), "w": w[used].tolist(), "b": b, "tie": tie}
 
 
-def _outline(tree: Tree) -> dict[str, Any]:
+def _outline(tree: HyperplaneTree) -> dict[str, Any]:
     """Return the outline without splits that do not change the label of any training sample.
 
     The rules of all splits are included, because the path of a new sample may contain one that is not drawn.
@@ -152,7 +146,7 @@ def _outline(tree: Tree) -> dict[str, Any]:
     }
 
 
-def _rule(tree: Tree, t: int) -> dict[str, Any]:
+def _rule(tree: HyperplaneTree, t: int) -> dict[str, Any]:
     rule = rule_of(tree, t)
     return {
         "features": list(rule.features),
@@ -166,17 +160,17 @@ def _rule(tree: Tree, t: int) -> dict[str, Any]:
         "exact": _exact(tree, t),
         "leftOut": rule.left_out,
         "words": rule.condition(tree.features).replace("\N{NO-BREAK SPACE}", " "),
-        "wanted": target_sides_text(tree, t),
+        "wanted": target_sides_text(tree, t) if isinstance(tree, Tree) else "",
     }
 
 
-def _exact(tree: Tree, t: int) -> dict[str, Any]:
+def _exact(tree: HyperplaneTree, t: int) -> dict[str, Any]:
     """Return the weights and the threshold that the printed ones stand for, in the units of the user."""
     features, weights, limit = printed_sum(tree, t)
     return {"features": features.tolist(), "weights": weights.tolist(), "limit": limit}
 
 
-def _samples(tree: Tree, paths: SamplePaths) -> dict[str, Any]:
+def _samples(tree: HyperplaneTree, paths: SamplePaths) -> dict[str, Any]:
     nodes = outline(tree).nodes
     return {
         "support": {str(t): int(paths.support(t).sum()) for t in nodes},
@@ -191,11 +185,11 @@ def _histogram(paths: SamplePaths, t: int) -> dict[str, Any]:
     low, high = min(-1.5, float(h.min())), max(1.5, float(h.max()))
     step = (high - low) / _BINS
     edges = np.arange(math.floor(low / step), math.ceil(high / step) + 1) * step
-    counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(len(paths.tree.classes))]
+    counts = [np.histogram(h[code == k], edges)[0].tolist() for k in range(paths.tree.counts.shape[1])]
     return {"edges": [float(f"{edge:.6g}") for edge in edges], "counts": counts}
 
 
-def _measured(tree: Tree) -> dict[str, str] | None:
+def _measured(tree: HyperplaneTree) -> dict[str, str] | None:
     """Return the measures on new rows that are saved with the tree (by ``margotree fit --holdout`` or ``--cv``)."""
     found = tree.terms.get("measured")
     if not isinstance(found, dict):
@@ -203,7 +197,7 @@ def _measured(tree: Tree) -> dict[str, str] | None:
     return {name: str(found.get(name, "")) for name in ("summary", "details")}
 
 
-def _certificate(tree: Tree) -> dict[str, Any]:
+def _certificate(tree: HyperplaneTree) -> dict[str, Any]:
     assert tree.certificate is not None
     words = "\n".join(filter(None, (str(tree.certificate), proof_text(tree))))
     return {"proved": tree.certificate.statement, "words": words}

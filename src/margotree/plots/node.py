@@ -14,7 +14,7 @@ from margotree.plots.palette import class_colour, tint
 from margotree.plots.samples import draw_samples, draw_support_vectors
 from margotree.plots.text_fitting import one_line
 from margotree.problem import topology
-from margotree.tree import Tree
+from margotree.tree import RegressionTree, Tree
 from margotree.tree.outline import first_splitting, outline
 from margotree.tree.sample_paths import SamplePaths
 from margotree.tree.scaling import FloatArray
@@ -50,6 +50,8 @@ def plot_node(tree: Any, X: ArrayLike, y: ArrayLike, node: int, ax: Axes | None 
     matplotlib axes
     """
     tree = tree_of(tree)
+    if isinstance(tree, RegressionTree):
+        raise TypeError("this plot is for trees of classes; plot_predictions and plot_residuals show trees of numbers")
     if not 0 <= node < tree.n_nodes:
         raise ValueError(f"there is no node {node}: the nodes of this tree are 0 to {tree.n_nodes - 1}")
     if node not in outline(tree).children:

@@ -83,7 +83,7 @@ def plot_plane(
         paths = SamplePaths.of(tree, X, y)
         ax = given_or_new_axes(ax, _SIZE * 1.1, _SIZE)
         _regions(ax, tree, pair, box_polygon(low, high), margins)
-        draw_samples(ax, points, paths.code, paths.tree.classes)
+        draw_samples(ax, points, paths.code, tree.classes)
         if support is not None:
             draw_support_vectors(ax, points[_support(paths, support)], len(points))
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))

@@ -345,6 +345,21 @@ class HyperplaneTree(ABC):
         """Plot how the prediction depends on one feature; see :func:`margotree.plots.plot_effect`."""
         return lazy_registry.get("plot_effect")(self, X, feature, ax, **options)
 
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        title: str | None = None,
+    ) -> None:
+        """Write a report page: one HTML file that shows the tree and predicts new samples, without network.
+
+        With ``X`` and ``y`` the page also has a histogram of the samples at each split; see
+        :func:`margotree.page.write_page`.
+        """
+        lazy_registry.get("write_page")(self, path, X, y, title=title)
+
     def _repr_html_(self) -> str:
         """Return a plot of the tree and the statement of its certificate as HTML, for notebooks."""
         return str(lazy_registry.get("tree_html")(self))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -223,21 +222,6 @@ class Tree(HyperplaneTree):
     def plot_calibration(self, X: ArrayLike, y: ArrayLike, ax: Any = None, **options: Any) -> Any:
         """Plot how reliable the probabilities are on samples; see :func:`margotree.plots.plot_calibration`."""
         return lazy_registry.get("plot_calibration")(self, X, y, ax, **options)
-
-    def to_html(
-        self,
-        path: str | PathLike[str],
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        *,
-        title: str | None = None,
-    ) -> None:
-        """Write a report page: one HTML file that shows the tree and classifies new samples, without network.
-
-        With ``X`` and ``y`` the page also has a histogram of the samples at each split; see
-        :func:`margotree.page.write_page`.
-        """
-        lazy_registry.get("write_page")(self, path, X, y, title=title)
 
     # -- exporting ----------------------------------------------------------------------------------------------
 

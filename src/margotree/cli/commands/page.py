@@ -7,7 +7,6 @@ import os
 
 from margotree.cli import console, exit_codes, options, output_files
 from margotree.cli.commands.plot import samples_of
-from margotree.cli.exit_codes import CommandError
 from margotree.cli.saved_trees import load_tree
 
 HELP = "write an interactive report page about a saved tree"
@@ -17,9 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tree", help="saved tree")
     parser.add_argument("--out", metavar="FILE", help="file to write (the name of the tree with .html)")
     parser.add_argument(
-        "--data", metavar="FILE", help="file with samples and their classes to show: CSV, Excel or Parquet"
+        "--data", metavar="FILE", help="file with samples and their targets to show: CSV, Excel or Parquet"
     )
-    parser.add_argument("--target", metavar="COL", help="column with the classes, if the tree file does not name it")
+    parser.add_argument("--target", metavar="COL", help="column with the targets, if the tree file does not name it")
     parser.add_argument("--title", metavar="TEXT", help="title of the page")
     output_files.add_force(parser)
     options.add_reading(parser, saved=True)
@@ -30,10 +29,6 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or os.path.splitext(os.path.basename(args.tree))[0] + ".html"
     output_files.check_output(out, inputs=(args.tree, args.data), force=args.force)
     tree = load_tree(args.tree)
-    if not hasattr(tree, "to_html"):
-        raise CommandError(
-            f"{args.tree} predicts numbers, and report pages are for classes; use margotree plot", exit_codes.USAGE
-        )
     X, y = (None, None) if args.data is None else samples_of(args, tree)
     tree.to_html(out, X, y, title=args.title)
     console.print_result({"page": out}, f"written as {out}", as_json=args.json)

@@ -48,19 +48,17 @@ function total(v) {
 function sampleWords(v) {
   const all = total(v);
   if (!all) return "no samples";
-  const parts = facts.counts[v]
-    .map((n, k) => ({ n, k }))
-    .filter(({ n }) => n || facts.classes.length === 2)
-    .map(({ n, k }) => `${count(n)} ${facts.classes[k]}`);
-  return `${count(all)} ${all === 1 ? "sample" : "samples"}: ${parts.join(", ")}`;
+  const words = answers.countWords(facts.counts[v]);
+  return `${count(all)} ${all === 1 ? "sample" : "samples"}${words ? `: ${words}` : ""}`;
 }
 
 function swatch(k) {
   return element("span", { class: `swatch class-${k}`, "aria-hidden": "true" });
 }
 
-/** The classes at a node side by side, as long as their shares. */
+/** The classes at a node side by side, as long as their shares; none in a tree of numbers. */
 function shareBar(v) {
+  if (facts.counts[v].length < 2) return null;
   const all = total(v);
   const bar = element("span", { class: "share", "aria-hidden": "true" });
   facts.counts[v].forEach((n, k) => {
@@ -126,7 +124,8 @@ function sampleMark(svg, x, h, top, floor) {
 
 function histogramWords(t, shown) {
   const within = facts.samples.within[t];
-  return `Samples over h at node ${t}, one row per class: ${shown.map(({ k }) => facts.classes[k]).join(", ")}. `
+  const rows = facts.counts[t].length > 1 ? `, one row per class: ${shown.map(({ k }) => answers.rowName(k)).join(", ")}` : "";
+  return `Samples over h at node ${t}${rows}. `
     + `${within} lie within the margin.`;
 }
 

@@ -1,11 +1,14 @@
 "use strict";
 
-/* The smallest changes that give a sample another label, or a chosen one, measured in scaled units: a feature's whole range is 1.
+/* The smallest changes that give a sample another answer, or a chosen one, measured in scaled units: a feature's whole range
+   is 1.
 
-   One feature alone: along that feature the label can change only where some h_t passes 0, so the nearest such place
-   behind which the label differs is the answer.  Of a choice every other word is tried: there is nothing between them.
+   One feature alone: along that feature the answer can get what is wanted only where some h_t passes 0, or where the formula
+   of a leaf passes the wanted number, so the nearest such place behind which the answer is as wanted is the result.  Of a
+   choice every other word is tried: there is nothing between them.
 
-   All features together: the samples of a leaf fill a polyhedron, one half-space for each split above it.  Its point
+   All features together: the samples of a leaf fill a polyhedron, one half-space for each split above it (and one where the
+   formula of the leaf gives the wanted number).  Its point
    nearest to the sample is where some of those splits are just met and their multipliers are not negative
    (Karush, Kuhn, Tucker).  A leaf has few splits above it, so every choice of met splits is tried, the smallest first.
    Words are not moved but exchanged: the numbers' nearest point is sought for every combination of words. */
@@ -13,26 +16,22 @@
 /** The largest number of combinations of words that are tried; with more, words are kept. */
 const mostCombinations = 512;
 
-/** The labels to reach: the chosen one, or any other than the current one. */
-function goalOf(code, target) {
-  return (other) => other !== code && (target === null || other === target);
-}
-
-/** For each free feature the nearest value that changes the label (to the class `target`, if one is chosen), or the nearest
-    word of a choice; those that cannot change it are left out. */
+/** For each free feature the nearest value that changes the answer (to `target`, if one is chosen), or the nearest word of a
+    choice; those that cannot change it are left out. */
 function singleFlips(values, isFree, target = null) {
   const point = scaled(values);
   const h = facts.nodes.map((_, t) => distance(t, point));
-  const goal = goalOf(walk((t) => h[t]).code, target);
+  const goal = answers.goalOf(walk((t) => h[t]), target);
   const crossings = crossingsOf(h);
+  goal.shiftsOf(h).forEach(([j, shift]) => crossings.has(j) ? crossings.get(j).push(shift) : crossings.set(j, [shift]));
   const found = [];
   for (const [j, places] of crossings) {
     if (!isFree(j) || !isMovable(j, values)) continue;
     places.sort((a, b) => Math.abs(a) - Math.abs(b));
-    const shift = places.find((s) => goal(walk((t) => h[t] + s * weightOf(t, j)).code));
+    const shift = places.find((s) => goal.holds(walk((t) => h[t] + s * weightOf(t, j))));
     if (shift === undefined) continue;
     const flip = settled(values, new Map([[j, shift]]), goal);
-    if (flip) found.push({ feature: j, shift, to: flip.values[j], code: flip.code });
+    if (flip) found.push({ feature: j, shift, to: flip.values[j], ...answers.in(flip) });
   }
   facts.columns.forEach((column) => { if (column.options && isFree(column.features[0])) found.push(...wordFlip(values, column, goal)); });
   return found.sort((a, b) => Math.abs(a.shift) - Math.abs(b.shift));
@@ -44,11 +43,11 @@ function isMovable(j, values) {
   return !column.options && column.features[0] === j && !isMissing(column, values);
 }
 
-/** The nearest other word of a choice that changes the label; none or one. */
+/** The nearest other word of a choice that gives the wanted answer; none or one. */
 function wordFlip(values, column, goal) {
   return otherWords(values, column)
-    .map((change) => ({ feature: column.features[0], shift: change.size, to: change.word, code: route(change.values).code }))
-    .filter((flip) => goal(flip.code))
+    .map((change) => ({ feature: column.features[0], shift: change.size, to: change.word, ...answers.in(route(change.values)) }))
+    .filter((flip) => goal.holds(flip))
     .sort((a, b) => a.shift - b.shift)
     .slice(0, 1);
 }
@@ -64,7 +63,7 @@ function otherWords(values, column) {
   });
 }
 
-/** The sample with every combination of words of the choices that may change and that some split uses, nearest first; null
+/** The sample with every combination of words of the choices that may change and that are used, nearest first; null
     if there are too many. */
 function combinations(values, isFree) {
   const used = facts.columns.filter((column) => column.options && isFree(column.features[0])
@@ -81,7 +80,7 @@ function combinations(values, isFree) {
 /** By feature, the shifts (in scaled units) that move some h slightly beyond 0, to either side. */
 function crossingsOf(h) {
   const places = new Map();
-  facts.nodes.forEach((node, t) => {
+  facts.nodes.slice(0, nNodes).forEach((node, t) => {
     const beyond = clearance(t);
     node.at.forEach((j, k) => {
       if (!places.has(j)) places.set(j, []);
@@ -97,10 +96,10 @@ function weightOf(t, j) {
   return weights[t].get(j) || 0;
 }
 
-/** The nearest point with another label (that of class `target`, if one is chosen) over the free features, or null if no
+/** The nearest point with another answer (with `target`, if one is chosen) over the free features, or null if no
     change of them gets there; `held` tells that words were not tried, as there are too many combinations of them. */
 function nearestFlip(values, isFree, target = null) {
-  const goal = goalOf(route(values).code, target);
+  const goal = answers.goalOf(route(values), target);
   const leaves = leavesOf(goal);
   const moves = (j) => isFree(j) && isMovable(j, values);
   const tried = combinations(values, isFree);
@@ -115,7 +114,7 @@ function nearestFlip(values, isFree, target = null) {
 /** The nearest point among those that share the words of `start`, if it is nearer than `best`. */
 function nearestFrom(start, goal, leaves, moves, best) {
   const here = route(start.values);
-  if (goal(here.code)) return { length: start.size, values: start.values, code: here.code, leaf: here.leaf };
+  if (goal.holds(here)) return { length: start.size, values: start.values, leaf: here.leaf, ...answers.in(here) };
   const point = scaled(start.values);
   for (const leaf of leaves) {
     const rows = halfSpaces(leaf.turns, point, moves);
@@ -124,18 +123,19 @@ function nearestFrom(start, goal, leaves, moves, best) {
     const length = change ? Math.hypot(start.size, change.length) : Infinity;
     if (change && (!best || length < best.length)) {
       const flip = settled(start.values, change.shift, goal);
-      if (flip) best = { length, values: flip.values, code: flip.code, leaf: leaf.leaf };
+      if (flip) best = { length, values: flip.values, leaf: leaf.leaf, ...answers.in(flip) };
     }
   }
   return best;
 }
 
-/** Leaves with a label to reach, each with the path that leads to it. */
+/** Leaves with an answer to reach, each with the path that leads to it. */
 function leavesOf(goal) {
   const found = [];
   const visit = (v, turns) => {
     if (v >= nNodes) {
-      if (goal(facts.leafClass[v - nNodes])) found.push({ leaf: v, turns });
+      const more = goal.turnsAt(v);
+      if (more) found.push({ leaf: v, turns: [...turns, ...more] });
       return;
     }
     const node = facts.nodes[v];
@@ -146,16 +146,18 @@ function leavesOf(goal) {
   return found;
 }
 
-/** One row per step, `a . change >= need`; null if a step on which the free features have no effect goes the other way. */
+/** One row per step, `a . change >= need`; null if a step on which the free features have no effect goes the other way.  A
+    step passes h = 0, or another `level` of it. */
 function halfSpaces(turns, point, isFree) {
   const rows = [];
-  for (const { t, right } of turns) {
+  for (const { t, right, level = 0 } of turns) {
     const side = right ? 1 : -1;
-    const need = clearance(t) - side * distance(t, point);
+    const h = distance(t, point) - level;
+    const need = clearance(t) - side * h;
     const a = new Map();
     facts.nodes[t].at.forEach((j, k) => { if (isFree(j)) a.set(j, side * facts.nodes[t].w[k]); });
     if (a.size) rows.push({ a, need, slack: clearance(t) / 4, size: norm(t, isFree) });
-    else if (goesRight(t, distance(t, point)) !== right) return null;
+    else if (goesRight(t, h) !== right) return null;
   }
   return rows;
 }
@@ -223,14 +225,14 @@ function solve(matrix, right) {
   return rows.map((row, k) => row[n] / row[k]);
 }
 
-/** The shifted sample in the user's units, as short as it can be written while its label is one looked for; null if rounding
-    misses that at every length. */
+/** The shifted sample in the user's units, as short as it can be written while its answer is one looked for; null if
+    rounding misses that at every length. */
 function settled(values, shift, goal) {
   for (const digits of [2, 3, 4, 6, 8, null]) {
     const moved = [...values];
     shift.forEach((s, j) => { moved[j] = rounded(values[j], s * facts.scale[j], digits); });
-    const now = route(moved).code;
-    if (goal(now)) return { values: moved, code: now };
+    const now = route(moved);
+    if (goal.holds(now)) return { values: moved, ...answers.in(now) };
   }
   return null;
 }

@@ -3,7 +3,7 @@
 /* The tree as a function: arithmetic on the facts, independent of the page. */
 
 const facts = JSON.parse(document.getElementById("facts").textContent);
-const nNodes = facts.nodes.length;
+const nNodes = facts.nSplits;
 
 /** Values in scaled units; `given` are the values in the units of the user. */
 function scaled(values) {
@@ -12,7 +12,8 @@ function scaled(values) {
   return point;
 }
 
-/** h of node t: its sign is the side, its size the distance in margins. */
+/** h of node t: its sign is the side, its size the distance in margins; of a leaf of a tree of numbers its formula, in scaled
+    units of the target. */
 function distance(t, point) {
   const node = facts.nodes[t];
   let sum = 0;
@@ -53,7 +54,7 @@ function childOf(t, right) {
   return 2 * t + (right ? 2 : 1);
 }
 
-/** Walks down with the h that `at(t)` gives: the steps, the leaf and the position of its class. */
+/** Walks down with the h that `at(t)` gives: the steps, the leaf and its answer. */
 function walk(at) {
   const steps = [];
   let v = 0;
@@ -63,64 +64,12 @@ function walk(at) {
     steps.push({ node: v, h, right });
     v = childOf(v, right);
   }
-  return { steps, leaf: v, code: facts.leafClass[v - nNodes], at };
+  return { steps, leaf: v, at, ...answers.at(v, at) };
 }
 
 function route(values) {
   const point = scaled(values);
   return walk((t) => distance(t, point));
-}
-
-/** The distance from v to the leaves that are `there`: the largest |h| of the splits to cross, least over all paths. */
-function wayTo(v, at, there) {
-  if (!there[v]) return Infinity;
-  if (v >= nNodes) return 0;
-  const h = at(v);
-  const right = goesRight(v, h);
-  const across = facts.nodes[v].w.length === 0 ? Infinity : right && h < 0 ? 0 : Math.abs(h);
-  return Math.min(
-    Math.max(right ? 0 : across, wayTo(childOf(v, true), at, there)),
-    Math.max(right ? across : 0, wayTo(childOf(v, false), at, there)),
-  );
-}
-
-/** The decision function of a tree for two classes, as in margotree/tree/score.py: positive for the second class. */
-function decision(way) {
-  const onThePlane = 2.2250738585072014e-308;
-  if (facts.classes.length !== 2) return NaN;
-  let size = Infinity;
-  for (const below of facts.labelsBelow) {
-    if (size === Infinity) size = wayTo(0, way.at, below[1 - way.code]);
-  }
-  if (size === Infinity) size = 1;
-  return (way.code === 1 ? 1 : -1) * Math.max(size, onThePlane);
-}
-
-/** The probabilities of the classes, as in margotree/tree/probabilities.py. */
-function probabilities(way) {
-  const rule = facts.probabilities;
-  if (rule.table) return rule.table[way.leaf - nNodes];
-  const distances = rule.targets.map((leaves, k) => {
-    if (k === way.code) return 0;
-    const found = wayTo(0, way.at, below(leaves));
-    return Math.min(rule.farthest, found === Infinity && facts.classes.length === 2 ? 1 : found);
-  });
-  const odds = rule.intercept.map((c, k) => rule.slope.reduce((sum, row, j) => sum + row[k] * distances[j], c));
-  const others = Math.max(...odds.filter((_, k) => k !== way.code));
-  odds[way.code] = Math.max(odds[way.code], others + rule.lead);
-  const shares = odds.map((value) => Math.exp(value - odds[way.code]));
-  const total = shares.reduce((sum, share) => sum + share);
-  const weighted = shares.map(
-    (share, k) => (((1 - rule.floor) * share) / total + rule.floor / shares.length) / rule.class_weight[k]);
-  const all = weighted.reduce((sum, share) => sum + share);
-  return weighted.map((share) => share / all);
-}
-
-/** Whether one of these leaves is at or below each node. */
-function below(leaves) {
-  const found = [...new Array(nNodes).fill(false), ...leaves];
-  for (let t = nNodes - 1; t >= 0; t--) found[t] = found[childOf(t, false)] || found[childOf(t, true)];
-  return found;
 }
 
 /** Length of the weights of a node over the features that `free` admits. */

@@ -16,6 +16,8 @@ const NOT_MET = "not met";
 const unitWords = facts.scaled ? "scaled units (the range of a feature in training is 1)" : "the units of the data";
 /* The largest number of changes that are said in words. */
 const mostChanges = 3;
+/* The largest number of values in a sentence about changes of several. */
+const mostTogether = 4;
 const state = { chosen: facts.outline.root, way: null, width: null };
 
 // -- the tree ---------------------------------------------------------------------------------------------------------
@@ -55,16 +57,8 @@ function item(v, level, turn) {
 
 function itemWords(v, turn) {
   const answer = turn ? `rule ${turn}: ` : "";
-  const what = children[v] ? `node ${v}, ${briefRule(v)}` : `leaf ${v}, ${labelOf(v)}`;
+  const what = children[v] ? `node ${v}, ${briefRule(v)}` : `leaf ${v}, ${answers.leafTitle(v)}`;
   return `${answer}${what}, ${sampleWords(v)}`;
-}
-
-function labelOf(v) {
-  return facts.classes[codeOf(v)];
-}
-
-function codeOf(v) {
-  return facts.outline.labels[v];
 }
 
 /** The last card on the path of a sample: its leaf, or the node that is drawn as one. */
@@ -92,9 +86,10 @@ function splitCard(t) {
 }
 
 function leafCard(v) {
-  return element("div", { class: `card leaf class-${codeOf(v)}${total(v) ? "" : " empty"}`, title: labelOf(v) },
+  return element("div", { class: `card leaf ${answers.leafStyle(v)}${total(v) ? "" : " empty"}`, title: answers.leafTitle(v) },
     element("span", { class: "top" },
-      element("b", { text: labelOf(v) }), element("span", { class: "n", text: total(v) ? count(total(v)) : "0" })),
+      element("b", { text: answers.leafHead(v) }), element("span", { class: "n", text: total(v) ? count(total(v)) : "0" })),
+    answers.leafRule(v),
     shareBar(v));
 }
 
@@ -166,15 +161,8 @@ function showPath() {
 
 function showNode() {
   const v = state.chosen;
-  by("node-title").textContent = children[v] ? `Split at node ${v}` : `Leaf ${v}: ${labelOf(v)}`;
-  by("node").replaceChildren(...(children[v] ? splitDetails(v) : leafDetails(v)));
-}
-
-function leafDetails(v) {
-  const wrong = total(v) - facts.counts[v][codeOf(v)];
-  const parts = [element("p", {}, "Samples that end here get the label ", element("b", { text: labelOf(v) }), ".")];
-  parts.push(element("p", { text: `${cap(sampleWords(v))}${total(v) ? `; ${count(wrong)} of them have another label.` : "."}` }));
-  return parts;
+  by("node-title").textContent = children[v] ? `Split at node ${v}` : `Leaf ${v}${answers.leafHeading(v)}`;
+  by("node").replaceChildren(...(children[v] ? splitDetails(v) : answers.leafDetails(v)));
 }
 
 function splitDetails(t) {
@@ -287,27 +275,11 @@ function buildForm() {
     by("unused").querySelector("summary").textContent = `${unused.length} ${unused.length === 1 ? "feature" : "features"} that no split uses`;
     by("unused").querySelector(".fields").append(...unused.map((c) => field(c, false)));
   }
-  buildGoal();
+  answers.buildGoal();
   by("form").addEventListener("input", (event) => { if (event.target.id !== "paste") update(); });
   by("form").addEventListener("submit", (event) => event.preventDefault());
   by("reset").addEventListener("click", () => { fill(facts.features.map((f) => f.start)); });
   by("paste").addEventListener("change", pasteRow);
-}
-
-/** With more than two classes the label to reach can be chosen among those of the leaves. */
-function buildGoal() {
-  const labels = [...new Set(facts.leafClass)].sort((a, b) => a - b);
-  if (labels.length < 3) return;
-  const box = by("goal").querySelector("select");
-  box.append(element("option", { value: "", text: "any other" }), ...labels.map((k) => element("option", { value: k, text: facts.classes[k] })));
-  box.addEventListener("change", update);
-  by("goal").hidden = false;
-}
-
-/** The class to reach; null for any other. */
-function target() {
-  const chosen = by("goal").querySelector("select").value;
-  return chosen === "" ? null : Number(chosen);
 }
 
 /** The field of a column, named after its first feature: a box for a number, a list for a choice. */
@@ -393,7 +365,7 @@ function update() {
     for (const id of ["way", "flip", "why", "change"]) by(id).replaceChildren();
     return;
   }
-  showResult(strange);
+  showResult(strange, values);
   showWhy(values);
   showWay();
   showFlips(values);
@@ -417,32 +389,13 @@ function markFields(values, missing) {
   return strange;
 }
 
-function showResult(strange) {
-  const { way } = state;
-  const parts = [swatch(way.code), element("b", { text: facts.classes[way.code], id: "label" })];
-  if (facts.classes.length === 2) {
-    parts.push(element("span", { class: "detail" }, element("span", { class: "quiet", text: ` decision value ` }),
-      element("span", { id: "decision", text: signed(decision(way), 4) })));
-  }
-  const chance = probabilities(way)[way.code];
-  parts.push(element("span", { class: "quiet", text: " probability " }), element("span", { id: "probability", text: (Math.floor(1000 * chance) / 10).toFixed(1) + " %" }));
-  const share = element("span", { id: "share", class: "share-words", text: shareWords(way) });
-  const shown = [element("p", { class: `verdict class-${way.code}` }, ...parts, share)];
+function showResult(strange, values) {
+  const shown = [element("p", { class: `verdict ${answers.style(state.way)}` }, ...answers.verdict(state.way, values))];
   if (strange.length) {
     const names = strange.map((c) => `${facts.columns[c].name} (${rangeWords(facts.features[facts.columns[c].features[0]])})`).join(", ");
-    shown.push(element("p", { class: "warning", id: "strange", text: `Outside the range of training, so take the label with care: ${names}` }));
+    shown.push(element("p", { class: "warning", id: "strange", text: `Outside the range of training, so take the ${answers.noun} with care: ${names}` }));
   }
   by("result").replaceChildren(...shown);
-}
-
-/** How often the label is right where the sample ends: "95 % of the 83 training samples on this path are malignant". */
-function shareWords(way) {
-  const v = endOf(way);
-  const all = total(v);
-  if (!all) return "No sample that was counted has this path: nothing says how often the label is right here.";
-  const own = facts.counts[v][way.code];
-  return `${percent(own / all)} of the ${facts.samples ? "" : "training "}samples on this path are ${facts.classes[way.code]} `
-    + `(${count(own)} of ${count(all)})`;
 }
 
 /** A percentage that is 100 % or 0 % only if all or none are meant. */
@@ -462,52 +415,53 @@ function showWay() {
 }
 
 function showFlips(values) {
-  if (target() === state.way.code) {
-    const words = `The sample has the label ${facts.classes[target()]} already.`;
+  const words = answers.noGoal(state.way);
+  if (words) {
     by("flip").replaceChildren(element("p", { text: words }));
     by("change").replaceChildren(element("li", { text: words }));
     return;
   }
-  const nearest = nearestFlip(values, isFree, target());
-  const singles = singleFlips(values, isFree, target());
+  const nearest = nearestFlip(values, isFree, answers.target());
+  const singles = singleFlips(values, isFree, answers.target());
   by("change").replaceChildren(...changeWords(values, singles, nearest).map((text) => element("li", { text })));
   by("flip").replaceChildren(
     element("h4", { text: "One feature alone" }), ...singleWords(values, singles),
     element("h4", { text: "All features together" }), ...nearestWords(values, nearest),
     element("p", { class: "quiet", text: `Sizes are in ${unitWords}; together they add up as a straight-line distance. `
-      + "Values shown lie just beyond the point where the label changes." }));
+      + ""
+      + `Values shown lie just beyond the point where ${answers.reached}.` }));
 }
 
-/** The smallest changes as sentences: of single features, or of several together if no single one is enough. */
+/** The smallest changes as sentences: of single features, and of several together if no single one is enough, or always in
+    trees of numbers. */
 function changeWords(values, singles, nearest) {
-  const answer = (code) => `the answer would be ${facts.classes[code]}`;
-  if (singles.length) {
-    return singles.slice(0, mostChanges).map((flip) => {
-      const c = columnOf.get(flip.feature);
-      const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
-      return `With ${facts.columns[c].name} = ${to} instead of ${valueWords(c, values)}, ${answer(flip.code)}.`;
-    });
-  }
-  if (!nearest) return [`No change of these values gives ${goalWords()}.`];
+  const found = singles.slice(0, mostChanges).map((flip) => {
+    const c = columnOf.get(flip.feature);
+    const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
+    return `With ${facts.columns[c].name} = ${to} instead of ${valueWords(c, values)}, ${answers.wouldBe(flip)}.`;
+  });
+  if (!nearest) return found.length ? found : [`No change of these values gives ${answers.goalWords()}.`];
   const moved = facts.columns.map((column, c) => c).filter((c) => facts.columns[c].features.some((j) => nearest.values[j] !== values[j]));
-  const parts = moved.map((c) => `${facts.columns[c].name} = ${valueWords(c, nearest.values)} instead of ${valueWords(c, values)}`);
-  return [`No single value is enough. With ${parts.join(" and ")}, ${answer(nearest.code)}.`];
+  const parts = moved.map((c) => `${facts.columns[c].name} = ${valueWords(c, nearest.values)}`
+    + `${outside(facts.columns[c].features[0], nearest.values[facts.columns[c].features[0]])} instead of ${valueWords(c, values)}`);
+  if (!found.length) return [`No single value is enough. With ${parts.join(" and ")}, ${answers.wouldBe(nearest)}.`];
+  if (answers.alwaysTogether && moved.length > 1 && moved.length <= mostTogether) {
+    found.push(`Smaller changes of several: with ${parts.join(" and ")}, ${answers.wouldBe(nearest)}.`);
+  }
+  return found;
 }
 
 /** The path as sentences; splits on which the answer cannot depend are left out. */
 function showWhy(values) {
   const deciding = state.way.steps.filter((step) => rules[step.node] && facts.decides[step.node]);
   const reasons = deciding.map((step) => reasonWords(rules[step.node], values, step.right));
-  by("why").replaceChildren(...(reasons.length ? reasons : ["The answer is the same for all values."]).map((text) => element("li", { text })));
-}
-
-function goalWords() {
-  return target() === null ? "another label" : `the label ${facts.classes[target()]}`;
+  const items = reasons.map((text) => element("li", { text }));
+  by("why").replaceChildren(...items, ...answers.conclusion(state.way, values, reasons.length > 0));
 }
 
 function singleWords(values, flips) {
-  if (!flips.length) return [element("p", { text: `No change of a single feature gives ${goalWords()}.` })];
-  const heads = ["feature", "from", "to", "size", "label"];
+  if (!flips.length) return [element("p", { text: `No change of a single feature gives ${answers.goalWords()}.` })];
+  const heads = ["feature", "from", "to", "size", answers.noun];
   const some = (part) => table(heads, part.map((flip) => flipRow(heads, values, flip)));
   const parts = [element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes of one feature" }, some(flips.slice(0, 6)))];
   if (flips.length > 6) {
@@ -520,8 +474,8 @@ function singleWords(values, flips) {
 function flipRow(heads, values, flip) {
   const c = columnOf.get(flip.feature);
   const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
-  const cells = [facts.columns[c].name, valueWords(c, values), to, short(Math.abs(flip.shift), 3), facts.classes[flip.code]];
-  return tableRow(heads, cells, { feature: flip.feature, to: flip.to, code: flip.code });
+  const cells = [facts.columns[c].name, valueWords(c, values), to, short(Math.abs(flip.shift), 3), answers.text(flip)];
+  return tableRow(heads, cells, { feature: flip.feature, to: flip.to, ...answers.in(flip) });
 }
 
 function outside(j, x) {
@@ -529,7 +483,7 @@ function outside(j, x) {
 }
 
 function nearestWords(values, nearest) {
-  if (!nearest) return [element("p", { text: `No change of the features that may change gives ${goalWords()}.` })];
+  if (!nearest) return [element("p", { text: `No change of the features that may change gives ${answers.goalWords()}.` })];
   const heads = ["feature", "from", "to", "size"];
   const away = ({ features }) => Math.hypot(...features.map((j) => (nearest.values[j] - values[j]) / facts.scale[j]));
   const moved = facts.columns.map((column, c) => ({ c, size: away(column) })).filter(({ size }) => size > 0).sort((p, q) => q.size - p.size);
@@ -542,9 +496,9 @@ function nearestWords(values, nearest) {
   const button = element("button", { type: "button", class: "no-print", text: "Put these values in" });
   button.addEventListener("click", () => fill(nearest.values));
   return [
-    element("p", { data: { length: nearest.length, code: nearest.code } },
-      `The smallest change to ${goalWords()} has size ${short(nearest.length, 3)} and leads to `,
-      element("b", { text: facts.classes[nearest.code] }), ` (leaf ${nearest.leaf}).`),
+    element("p", { data: { length: nearest.length, ...answers.in(nearest) } },
+      `The smallest change to ${answers.goalWords()} has size ${short(nearest.length, 3)} and leads to `,
+      element("b", { text: answers.text(nearest) }), ` (leaf ${nearest.leaf}).`),
     nearest.held ? element("p", { class: "quiet", text: "Words were kept as they are: there are too many combinations of them to try." }) : "",
     element("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "The smallest change" }, table(heads, rows)),
     button,
@@ -554,7 +508,7 @@ function nearestWords(values, nearest) {
 // -- all of it --------------------------------------------------------------------------------------------------------
 
 function buildHead() {
-  by("legend").append(...facts.classes.map((label, k) => element("li", {}, swatch(k), label)));
+  by("legend").append(...answers.legend());
   if (facts.measured) {
     by("measured").hidden = false;
     by("measured").querySelector("p").textContent = `${cap(facts.measured.summary)}.`;
@@ -584,4 +538,4 @@ by("details").addEventListener("change", () => setDetails(by("details").checked)
 new ResizeObserver(redrawBranches).observe(by("stage"));
 
 /* For scripts: the same arithmetic without the page. */
-window.margotree = { facts, setDetails, route, decision, probabilities, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf };
+window.margotree = { facts, setDetails, route, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf, ...answers.arithmetic };

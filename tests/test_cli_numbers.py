@@ -147,7 +147,6 @@ def test_plots_of_numbers(run, folder):
         ("calibration", data, "use --kind predictions or --kind residuals"),
         ("residuals", (), "name a file with samples with --data"),
         ("effect", data, "name it with --feature"),
-        ("effect", (*data, "--feature", "town"), "'town' holds words"),
         ("effect", (*data, "--feature", "garden"), "its columns are area, rooms, town"),
         ("predictions", (*data, "--feature", "area"), "--feature does not apply to --kind predictions"),
         ("plane", data, "features"),

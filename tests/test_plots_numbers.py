@@ -1,10 +1,19 @@
 """Plots of regression trees: they show the numbers that the tree predicts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from margotree import HFSMargotClassifier, MargotRegressor
-from margotree.plots import plot_effect, plot_plane, plot_predictions, plot_residuals, plot_tree
+from margotree.plots import (
+    plot_effect,
+    plot_features,
+    plot_node,
+    plot_plane,
+    plot_predictions,
+    plot_residuals,
+    plot_tree,
+)
 from margotree.tree.formulas import printed_formula
 from margotree.tree.outline import outline
 
@@ -97,6 +106,22 @@ def test_an_effect_on_classes_is_their_probability(classes):
     assert model.predict_proba(changed)[:, -1].mean() == pytest.approx(curve[5, 1])
 
 
+def test_the_effect_of_words_is_the_mean_prediction_for_each():
+    X, y = table(60)
+    frame = pd.DataFrame(
+        {"size": X[:, 1], "town": np.where(X[:, 0] > 0.5, "york", np.where(X[:, 2] > 50, "bath", "ely"))}
+    )
+    frame.loc[:5, "size"] = np.nan
+    model = MargotRegressor(depth=2, node_limit=3).fit(frame, y)
+    ax = plot_effect(model, frame, "town")
+    drawn = dict(zip([label.get_text() for label in ax.get_yticklabels()], ax.get_lines()[0].get_xdata(), strict=True))
+    assert sorted(drawn) == ["bath", "ely", "york"]
+    for town, mean in drawn.items():
+        assert model.predict(frame.assign(town=town)).mean() == pytest.approx(mean)
+    curve = plot_effect(model, frame, "size").get_lines()[-2].get_xydata()
+    assert model.predict(frame.assign(size=curve[20, 0])).mean() == pytest.approx(curve[20, 1])
+
+
 def test_the_plane_has_the_samples_and_levels_of_the_prediction():
     X, y = table(60)
     model = MargotRegressor(depth=2, node_limit=5).fit(X[:, :2], y)
@@ -128,3 +153,21 @@ def test_trees_of_classes_have_no_residuals():
     model = HFSMargotClassifier(node_limit=2).fit(X, y > 15)
     with pytest.raises(TypeError, match="trees of numbers"):
         plot_predictions(model, X, y)
+
+
+def test_trees_of_numbers_have_no_plot_of_one_split(tree):
+    with pytest.raises(TypeError, match="for trees of classes"):
+        plot_node(tree, *table(10), 0)
+
+
+def test_the_grid_of_features_has_a_column_per_formula(tree):
+    ax = plot_features(tree)
+    shape = tree.outline(simplify=False)
+    heads = [label.get_text() for label in ax.get_xticklabels()]
+    assert heads == [f"[{t}]" for t in shape.nodes] + [f"=> [{v}]" for v in shape.leaves]
+    rows = [label.get_text() for label in ax.get_yticklabels()]
+    signs = {(round(t.get_position()[1]), round(t.get_position()[0])): t.get_text() for t in ax.texts}
+    for k, v in enumerate([*shape.nodes, *shape.leaves]):
+        for r, name in enumerate(rows):
+            w = tree.hyperplanes.w[v, tree.features.index(name)] if tree.selected()[v, tree.features.index(name)] else 0
+            assert signs.get((r, k), "") == ("+" if w > 0 else "\N{MINUS SIGN}" if w < 0 else "")

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from margotree import MargotRegressor
-from margotree.plots import plot_predictions, plot_residuals
+from margotree.plots import plot_effect, plot_predictions, plot_residuals
 
 # Rents: in the centre they rise with the size and vary, outside they depend on the age of the house.
 rng = np.random.default_rng(0)
@@ -33,6 +33,12 @@ print(model.export_text())
 # The tree: the split, and the formulas with a bar for every weight.
 
 model.tree_.plot()
+
+# %%
+# The effect of the size, the other features as in the samples.  ``model.to_html("rent.html", X_test, y_test)`` writes a
+# page on which a reader enters a flat, sees the formula filled in, and finds the smallest changes that reach a rent.
+
+plot_effect(model, X_test, "size")
 
 # %%
 # Errors on samples that neither trained nor calibrated the tree.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from margotree.plots.palette import class_colour, class_marker
 from margotree.plots.plane import feature_position
 from margotree.plots.samples import marker_area
 from margotree.plots.text_fitting import one_line
+from margotree.table.cell_rules import CellRule
+from margotree.table.table_description import raw_columns
 from margotree.tree import RegressionTree, Tree
 from margotree.tree.scaling import FloatArray
 
@@ -97,7 +100,8 @@ def plot_effect(tree: Any, X: ArrayLike, feature: int | str, ax: Axes | None = N
     """Plot how the prediction depends on one feature, all others being as in the samples (partial dependence).
 
     The thick line is the mean over the samples, thin lines are single samples; the ticks at the bottom are deciles of
-    the feature. For classes, the probability of the second class is shown, or of each class if there are more.
+    the feature. For classes, the probability of the second class is shown, or of each class if there are more. A column
+    of words has a point per word; of a column with missing cells, the rows get the value as if none were missing.
 
     Parameters
     ----------
@@ -106,7 +110,7 @@ def plot_effect(tree: Any, X: ArrayLike, feature: int | str, ax: Axes | None = N
     X : array
         Samples; of more than 1,000, 1,000 are used.
     feature : int or str
-        Position or name of the feature.
+        Position or name of the feature, or name of a column of the training table.
     ax : matplotlib axes, optional
         Axes to draw in; by default those of a new figure.
     lines : bool
@@ -120,13 +124,33 @@ def plot_effect(tree: Any, X: ArrayLike, feature: int | str, ax: Axes | None = N
     given = np.array(found.given(X))
     if not len(given):
         raise ValueError("a partial effect needs at least one sample")
-    j = feature_position(found, feature)
+    rule = _column(found, feature)
     if len(given) > _MAX_SAMPLES:
         given = given[np.random.default_rng(0).choice(len(given), _MAX_SAMPLES, replace=False)]
-    at = np.linspace(given[:, j].min(), given[:, j].max(), _POINTS)
-    curves = np.stack([_outputs(found, _with_feature(given, j, value)) for value in at], axis=1)
     ax = given_or_new_axes(ax, 6.0, 4.0)
-    names = _output_names(found)
+    if rule is not None and not rule.numeric:
+        _draw_words(ax, found, given, rule)
+    else:
+        j = feature_position(found, feature if rule is None else rule.features[0])
+        others = [] if rule is None else [found.features.index(name) for name in rule.features[1:]]
+        _draw_numbers(ax, found, given, j, others, lines)
+    style_axes(ax)
+    legend_above(ax)
+    return ax
+
+
+def _column(tree: Tree | RegressionTree, feature: int | str) -> CellRule | None:
+    """The rule of the column of this name; None for a feature that is not a whole column."""
+    return next((rule for rule in raw_columns(tree).rules if rule.column == feature), None)
+
+
+def _draw_numbers(
+    ax: Axes, tree: Tree | RegressionTree, given: FloatArray, j: int, others: list[int], lines: bool
+) -> None:
+    """Draw the mean output against feature ``j``; the ``others`` of its column say that a cell is missing."""
+    at = np.linspace(given[:, j].min(), given[:, j].max(), _POINTS)
+    curves = np.stack([_outputs(tree, _changed(given, [j, *others], [value, *[0.0] * len(others)])) for value in at], 1)
+    names = _output_names(tree)
     if lines and len(names) == 1:
         for curve in curves[:: max(1, len(curves) // _MAX_LINES), :, 0]:
             ax.plot(at, curve, color=LINE_COLOUR, linewidth=0.6, zorder=1)
@@ -134,12 +158,24 @@ def plot_effect(tree: Any, X: ArrayLike, feature: int | str, ax: Axes | None = N
         ax.plot(at, curves[:, :, k].mean(axis=0), color=class_colour(k), linewidth=2.2, zorder=3, label=name)
     deciles = np.quantile(given[:, j], np.linspace(0.1, 0.9, 9))
     ax.plot(deciles, np.zeros(9), "|", color=TEXT_COLOUR, transform=ax.get_xaxis_transform(), markersize=9, zorder=4)
-    ax.set_xlabel(one_line(found.features[j]), parse_math=False)
-    label = f"predicted {one_line(found.target_name)}" if isinstance(found, RegressionTree) else "probability"
-    ax.set_ylabel(label, parse_math=False)
-    style_axes(ax)
-    legend_above(ax)
-    return ax
+    ax.set_xlabel(one_line(tree.features[j]), parse_math=False)
+    ax.set_ylabel(_output_label(tree), parse_math=False)
+
+
+def _draw_words(ax: Axes, tree: Tree | RegressionTree, given: FloatArray, rule: CellRule) -> None:
+    """Draw the mean output for each word of a column."""
+    at = [tree.features.index(name) for name in rule.features]
+    means = np.array([_outputs(tree, _changed(given, at, values)).mean(axis=0) for _, values in rule.words])
+    for k, name in enumerate(_output_names(tree)):
+        ax.plot(
+            means[:, k], np.arange(len(means)), color=class_colour(k), marker=class_marker(k), markersize=7,
+            linestyle="none", label=name, zorder=3,
+        )  # fmt: skip
+    ax.grid(axis="y", color=LINE_COLOUR, linewidth=0.6)
+    ax.set_yticks(range(len(means)), [one_line(word) for word, _ in rule.words], parse_math=False)
+    ax.set_ylim(len(means) - 0.5, -0.5)
+    ax.set_xlabel(_output_label(tree), parse_math=False)
+    ax.set_ylabel(one_line(rule.column), parse_math=False)
 
 
 def _outputs(tree: Tree | RegressionTree, X: FloatArray) -> FloatArray:
@@ -150,6 +186,10 @@ def _outputs(tree: Tree | RegressionTree, X: FloatArray) -> FloatArray:
     return shares[:, 1:] if shares.shape[1] == 2 else shares
 
 
+def _output_label(tree: Tree | RegressionTree) -> str:
+    return f"predicted {one_line(tree.target_name)}" if isinstance(tree, RegressionTree) else "probability"
+
+
 def _output_names(tree: Tree | RegressionTree) -> list[str]:
     if isinstance(tree, RegressionTree):
         return ["mean of the samples"]
@@ -157,9 +197,9 @@ def _output_names(tree: Tree | RegressionTree) -> list[str]:
     return labels[1:] if len(labels) == 2 else labels
 
 
-def _with_feature(X: FloatArray, j: int, value: float) -> FloatArray:
+def _changed(X: FloatArray, features: Sequence[int], values: Sequence[float]) -> FloatArray:
     changed = X.copy()
-    changed[:, j] = value
+    changed[:, features] = values
     return changed
 
 

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="FILE", help="file with samples and their targets to show: CSV, Excel or Parquet"
     )
     parser.add_argument("--target", metavar="COL", help="column with the targets, if the tree file does not name it")
-    parser.add_argument("--feature", metavar="NAME", help="column of numbers for --kind effect")
+    parser.add_argument("--feature", metavar="NAME", help="column for --kind effect")
     parser.add_argument("--node", type=int, metavar="N", help="number of the split for --kind node (0)")
     parser.add_argument(
         "--all-splits", action="store_true", help="also draw splits that change no training row's prediction"
@@ -147,18 +147,13 @@ def _check_kind(args: argparse.Namespace, tree: HyperplaneTree) -> None:
 
 
 def _feature(args: argparse.Namespace, tree: HyperplaneTree) -> str:
-    """The feature of ``--feature``, which is the name of a column of numbers."""
-    columns = {column.name: column for column in encoding_of(tree, args.tree).columns}
-    column = columns.get(args.feature)
-    if column is None:
+    """The column of ``--feature``."""
+    columns = [column.name for column in encoding_of(tree, args.tree).columns]
+    if args.feature not in columns:
         raise CommandError(
             f"the tree has no column {args.feature!r}; its columns are {', '.join(columns)}", exit_codes.USAGE
         )
-    if not column.rule.numeric:
-        raise CommandError(
-            f"{args.feature!r} holds words, and an effect is drawn for a column of numbers", exit_codes.USAGE
-        )
-    return column.features[0]
+    return str(args.feature)
 
 
 def _rows_of(args: argparse.Namespace, tree: HyperplaneTree) -> Any:

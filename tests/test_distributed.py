@@ -91,7 +91,7 @@ def knotty(m=50):
     return Problem.make(X, y, depth=2, C=[10.0, 100.0])
 
 
-def three_classes(m=28):
+def three_classes(m=20):
     """A problem with three classes that takes some hundred search nodes."""
     rng = np.random.default_rng(0)
     X = rng.random((m, 2))

@@ -98,7 +98,7 @@ class Node:
         return perspective[~never].sum() + self.cost @ np.maximum(0.0, 1.0 - self.y * h)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(4))
 def test_the_dual_value_is_the_primal_one(block):
     """400 node problems, with and without routing rows, and with features decided one after another."""
     solved = decided = 0

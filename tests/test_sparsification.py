@@ -38,7 +38,8 @@ def test_penalties_are_small_compared_with_a_good_tree(alpha, small):
 def test_compared_with_a_better_tree_penalties_may_not_be_small():
     problem = board(4.0)
     assert penalties_are_small(problem, [])
-    good = get_engine("alternating").search(replace(problem, alpha=np.full(3, 1e-6)), RunControl(), None).splits
+    control = RunControl(Limits(nodes=10))
+    good = get_engine("alternating").search(replace(problem, alpha=np.full(3, 1e-6)), control, None).splits
     assert not penalties_are_small(problem, [good])
 
 

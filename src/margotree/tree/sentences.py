@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,12 +40,16 @@ def step_sentence(tree: SplitTree, t: int, x: FloatArray, *, right: bool) -> str
         value = float(x[j])
         shown, limit_text = _on_its_side(value, limit, rule, right, value_text(value))
         return f"{tree.features[j]} = {shown} is {_comparison(rule, right)} {limit_text}"
-    shown, limit_text = _on_its_side(float(weights @ x[features]), limit, rule, right)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(weights @ x[features])
     names = [tree.features[j] for j in rule.features]
     if len(names) > _MOST_TERMS:
         terms = f"{_sum_text(rule, names, 2)} + ... ({len(names)} features)"
     else:
         terms = f"{_sum_text(rule, names)} = {_sum_text(rule, [value_text(x[j]) for j in rule.features])}"
+    if not math.isfinite(total):  # beyond the range of floating-point numbers
+        return f"{terms} is {_comparison(rule, right)} {rule.threshold}"
+    shown, limit_text = _on_its_side(total, limit, rule, right)
     return f"{terms} = {shown} is {_comparison(rule, right)} {limit_text}"
 
 

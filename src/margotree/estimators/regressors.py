@@ -149,8 +149,9 @@ class MargotRegressor(MarginTreeRegressor):
         The loss at leaves; a task of your own has others, such as that of quantiles (docs/extending.md).
     band : float or "auto", default "auto"
         Width of the band at each split, in which no training sample may lie, as for classifiers.
-    scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose, proof, scheduler,
-    categorical_features
+    scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose
+        As in :class:`~margotree.MargotClassifier`.
+    proof, scheduler, categorical_features
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes

@@ -7,14 +7,21 @@ hyperparameters.  Rows are appended to a file; an interrupted run continues with
 the mean R2 by table and method, and the means over the tables that every method has.
 
 ``--limit`` is the time limit of a fit of ours, and ``--total`` ends the run.  ``--folds 1`` uses the first fold only.
+``--clock cpu`` measures limits and seconds in processor time, for busy machines, with one thread.
+
+"margotree" is ``MargotRegressorCV()``, "budgets" the same with ``budgets="auto"``, "two features" has three splits and
+four formulas of at most two features each.  The other trees of the literature are there if their packages are:
+``pystreed`` (optimal trees with linear leaves, depth 3), ``claritree``, ``linear-tree``, ``cubist`` and
+``obliquetree``, with the parameters below.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import importlib
+import importlib.util
 import os
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,6 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 from sklearn.tree import DecisionTreeRegressor
 
+from breadth import CLOCK, count_processor_time
 from margotree import MargotRegressorCV
 
 COLUMNS = ("data", "fold", "method", "rows", "columns", "r2", "mae", "nodes", "numbers", "seconds", "chosen", "limit")
@@ -61,14 +69,35 @@ def methods(limit: float, jobs: int) -> dict[str, Callable[[], Any]]:
     return {
         "margotree": lambda: MargotRegressorCV(**options),
         "margotree, budgets": lambda: MargotRegressorCV(budgets="auto", **options),
+        "margotree, two features": lambda: MargotRegressorCV(depths=[3], budgets=[2], **options),
         "ridge": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
         "linear SVR": lambda: make_pipeline(StandardScaler(), LinearSVR(max_iter=20_000, random_state=0)),
         "CART 3": lambda: DecisionTreeRegressor(max_depth=3, random_state=0),
+        "CART 4": lambda: DecisionTreeRegressor(max_depth=4, random_state=0),
         "CART 5": lambda: DecisionTreeRegressor(max_depth=5, random_state=0),
         "CART": lambda: DecisionTreeRegressor(random_state=0),
         "forest": lambda: RandomForestRegressor(random_state=0, n_jobs=jobs),
         "boosted": lambda: HistGradientBoostingRegressor(random_state=0),
+        **{name: make for name, (package, make) in OTHERS.items() if importlib.util.find_spec(package)},
     }
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(name)
+
+
+#: Trees of other packages: the module, and what makes an unfitted regressor.
+OTHERS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "linear-tree": (
+        "lineartree", lambda: _module("lineartree").LinearTreeRegressor(RidgeCV(np.logspace(-3, 3, 13)), max_depth=4)
+    ),
+    "cubist": ("cubist", lambda: _module("cubist").Cubist(random_state=0)),
+    "obliquetree": ("obliquetree", lambda: _module("obliquetree").Regressor(max_depth=4, random_state=0)),
+    "pystreed": (
+        "pystreed", lambda: _module("pystreed").STreeDPiecewiseLinearRegressor(max_depth=3, time_limit=120)
+    ),
+    "claritree": ("claritree", lambda: _module("claritree").CLARITree(max_depth=4)),
+}  # fmt: skip
 
 
 def size(model: Any) -> tuple[int | str, int | str]:
@@ -83,13 +112,17 @@ def size(model: Any) -> tuple[int | str, int | str]:
 
 def fit(make: Callable[[], Any], X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> Row:
     """Train a method on a fold and measure it."""
-    began = time.perf_counter()
+    began = CLOCK["now"]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = make().fit(X[train], y[train])
-    seconds, predicted = time.perf_counter() - began, model.predict(X[test])
+    seconds, predicted = CLOCK["now"]() - began, model.predict(X[test])
     nodes, numbers = size(model)
-    chosen = {name: getattr(model, name) for name in ("depth_", "C_", "epsilon_", "budget_") if hasattr(model, name)}
+    chosen = {
+        name: getattr(model, name)
+        for name in ("depth_", "C_", "epsilon_", "budget_", "leaf_budget_")
+        if hasattr(model, name)
+    }
     return {
         "rows": len(X), "columns": X.shape[1], "r2": round(float(r2_score(y[test], predicted)), 5),
         "mae": float(mean_absolute_error(y[test], predicted)), "nodes": nodes, "numbers": numbers,
@@ -107,19 +140,25 @@ def read(path: Path) -> list[Row]:
 
 def run(args: argparse.Namespace) -> None:
     """Append the rows that the file does not have, until the total time is over."""
-    ends, known = time.perf_counter() + args.total, {(r["data"], r["fold"], r["method"]) for r in read(args.out)}
-    chosen = {name: make for name, make in methods(args.limit, args.jobs).items() if name not in args.without}
+    ends, known = CLOCK["now"]() + args.total, {(r["data"], r["fold"], r["method"]) for r in read(args.out)}
+    if args.clock == "cpu":
+        count_processor_time()
+    known_methods = methods(args.limit, 1 if args.clock == "cpu" else args.jobs)
+    chosen = {name: make for name, make in known_methods.items() if name in (args.only or known_methods)}
+    chosen = {name: make for name, make in chosen.items() if name not in args.without}
     is_new = not args.out.exists()
     with open(args.out, "a", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, COLUMNS)
         if is_new:
             writer.writeheader()
         for name, X, y, folds in tables(args.folder):
+            if args.data and name not in args.data:
+                continue
             for k, (train, test) in enumerate(folds[: args.folds]):
                 for method, make in chosen.items():
                     if (name, str(k), method) in known:
                         continue
-                    if time.perf_counter() > ends:
+                    if CLOCK["now"]() > ends:
                         return
                     row = {"data": name, "fold": k, "method": method, **fit(make, X, y, train, test)}
                     writer.writerow({**row, "limit": args.limit})
@@ -154,6 +193,9 @@ def main() -> None:
     parser.add_argument("--total", type=float, default=float("inf"), help="seconds after which no fit begins")
     parser.add_argument("--folds", type=int, default=5, help="folds to use (5)")
     parser.add_argument("--jobs", type=int, default=2, help="threads (2)")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: processor time, one thread")
+    parser.add_argument("--only", action="append", help="run this method; repeatable")
+    parser.add_argument("--data", action="append", help="use this table of the folder; repeatable")
     parser.add_argument("--without", action="append", default=[], help="leave a method out; repeatable")
     parser.add_argument("--table", action="store_true", help="print the means of the file of rows, and train nothing")
     args = parser.parse_args()

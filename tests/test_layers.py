@@ -65,11 +65,15 @@ def imports(module: str, source: str, known, *, is_package: bool = False) -> set
     return {name for name in found if name.split(".")[0] == "margotree"} - {module}
 
 
+#: The groups of entry points of tasks and engines, which are not modules.
+ENTRY_POINTS = {"margotree.tasks", "margotree.engines"}
+
+
 def named(source: str) -> set[str]:
     """The modules of the package that are named in strings, to be imported later."""
     strings = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
     hits = (NAMED.fullmatch(value) for value in strings if isinstance(value, str))
-    return {hit[1] for hit in hits if hit}
+    return {hit[1] for hit in hits if hit} - ENTRY_POINTS
 
 
 def part(module: str) -> str:

@@ -66,23 +66,12 @@ class Pinball(Task):
         return Items(p=1.0 * (side > 0), m=0.5 * (side < 0), r=np.ones(len(y)), l=-np.ones(len(y)))
 
 
-class Overlap(Pinball):
-    """Both losses of a sample are positive near its target."""
-
-    name = "overlap"
-
-    def items(self, y, *, last, side=None, choice=NO_CHOICE):
-        found = super().items(y, last=last, side=side)
-        return found._replace(r=y + 0.4, l=y - 0.2) if last else found
-
-
 TASKS = {
     "binary": BINARY,
     "multiclass": Multiclass(3),
     "two of several": Multiclass(2),
     "regression": Regression(0.2),
     "pinball": Pinball(0.3),
-    "overlap": Overlap(0.6),
 }
 
 
@@ -145,7 +134,7 @@ def test_slacks_below_the_losses_of_a_tree_break_a_row(task):
     form = formulate(problem, generous(problem, 1e3), label_cuts=False)
     x = form.point(tree, choices)
     names = [name for name in ("xi", "xi_above") if name in form.mip.blocks]
-    assert len(names) == 1 + (task.name in ("overlap", "multiclass"))
+    assert len(names) == 1 + (task.name == "multiclass")
     for columns in (form.mip.blocks[name].ravel() for name in names):
         for column in columns[x[columns] > 0.1]:
             broken = x.copy()

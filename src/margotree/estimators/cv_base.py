@@ -29,6 +29,7 @@ from margotree.estimators.parameters import check_parameters
 from margotree.model_selection import CrossValidation, Fold, Frontier, Race
 from margotree.model_selection import Samples as FoldSamples
 from margotree.model_selection.cross_validation import fit_from
+from margotree.model_selection.race import MAX_SCORE_BELOW
 from margotree.notices import warn_from_fit, without_fit_warnings
 from margotree.problem import Problem, Splits
 from margotree.solution import Solution, Stopped
@@ -85,6 +86,8 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
     _preliminary_search: ClassVar[type[Any]]
     _fold_search: ClassVar[type[Any]]
     _final_search: ClassVar[type[Any]]
+    #: Settings whose mean score is below the best by more than this are not chosen.
+    _max_below: ClassVar[float] = MAX_SCORE_BELOW
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose a setting by cross-validation and train it on all samples.
@@ -189,8 +192,8 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
                 self._preliminary_search if fold.preliminary else self._fold_search, params, seed
             ).set_params(categorical_features=FROM_DTYPE, **options),
             self.settings_, fold_samples, folds, scorer, paths=neighbour_paths(candidates),
-            race=Race([setting.simplicity for setting in candidates]), time_limit=seconds, n_jobs=self.n_jobs,
-            weigh_scores=True, verbose=int(self.verbose),
+            race=Race([setting.simplicity for setting in candidates], max_below=self._max_below), time_limit=seconds,
+            n_jobs=self.n_jobs, weigh_scores=True, verbose=int(self.verbose),
         ).run()  # fmt: skip
         self.scores_, self.interrupted_ = fits.scores(), fits.interrupted
         for k, f in fits.cut_off:

@@ -125,7 +125,8 @@ def _settings(
     return sorted(found, key=lambda s: (s.depth, s.schedule))
 
 
-#: For numbers: the values of C at leaves and at splits, the widths of the tube, and the numbers of features.
+#: For numbers: the depths, the values of C at leaves and at splits, and the widths of the tube.
+DEPTHS_OF_NUMBERS = (1, 2, 3, 4)
 LEAF_C, SPLIT_C = (1.0, 10.0, 100.0), (0.01, 1.0)
 EPSILONS = (0.0, 0.1)
 
@@ -155,7 +156,7 @@ def _settings_of_numbers(
         raise ValueError(f"budgets must be numbers, or pairs of those of splits and of formulas, got {budgets!r}")
     found = [
         Setting(depth=d, C=C, budget=split, leaf_budget=leaf, alpha=alpha, epsilon=width, schedule=schedule)
-        for d in _depths(depths, 2)
+        for d in (DEPTHS_OF_NUMBERS if _is_auto(depths) else _depths(depths, 2))
         for schedule, C in _C_of_numbers(Cs, d, few)
         for alpha in alpha_values
         for split, leaf in pairs

@@ -40,12 +40,12 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
 
     The choice works as that of :class:`~margotree.MargotClassifierCV`, with R2 as the score: folds of at most 4,000
     samples, a race of the settings, and the setting with the fewest numbers to read within one standard error of the
-    best and at most 0.02 below it, which is then trained on all samples with a certificate.
+    best and at most 0.005 below it, which is then trained on all samples with a certificate.
 
     Parameters
     ----------
     depths : "auto", int or list, default "auto"
-        Depths to try.  "auto": 1, 2 and 3.
+        Depths to try.  "auto": 1 to 4.
     Cs : "auto" or list, default "auto"
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": 1, 10 and 100 at
         leaves, with 0.01 or 1 at splits.  With less than 0.3 s of the time limit per setting: 10 at leaves and 0.01 at
@@ -86,6 +86,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
 
     _exact = MargotRegressor
     _preliminary_search, _fold_search, _final_search = _PreliminarySearch, _FoldSearch, _FinalSearch
+    _max_below = 0.005
 
     def __init__(
         self,

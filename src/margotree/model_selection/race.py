@@ -29,10 +29,12 @@ class Race:
     ----------
     simplicity : sequence
         A sort key of each setting; of settings with equal scores and equally large trees the smallest is chosen.
+    max_below : float, default 0.02
+        Settings whose mean score is below the best by more than this never count as equal to it.
     """
 
-    def __init__(self, simplicity: Sequence[tuple[float, ...]]) -> None:
-        self.simplicity = list(simplicity)
+    def __init__(self, simplicity: Sequence[tuple[float, ...]], *, max_below: float = MAX_SCORE_BELOW) -> None:
+        self.simplicity, self.max_below = list(simplicity), max_below
 
     def surviving(self, scores: ScoreTable, *, preliminary: bool = False) -> list[int]:
         """The positions of the settings that are not abandoned."""
@@ -72,7 +74,7 @@ class Race:
         int or None
             The position of the setting; None if there are no scores.
         """
-        equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False, largest=MAX_SCORE_BELOW)
+        equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False, largest=self.max_below)
         return min(equal, key=lambda k: (np.nan_to_num(numbers[k]), self.simplicity[k], k), default=None)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from margotree.atomic_files import write_atomically
 from margotree.plots.text_fitting import one_line, shortened, text_width
 
 if TYPE_CHECKING:
@@ -48,6 +50,17 @@ def figure_of(ax: Axes) -> Figure:
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+    """Write a figure to a file, completely or not at all, and close it; the format is that of the file's name."""
+    import matplotlib.pyplot as plt
+
+    kind = os.path.splitext(path)[1].lstrip(".") or "png"
+    try:
+        write_atomically(path, lambda draft: figure.savefig(draft, dpi=dpi, bbox_inches="tight", format=kind))
+    finally:
+        plt.close(figure)  # pyplot holds references to its figures
 
 
 def tree_of(model: Any) -> Any:

@@ -13,7 +13,6 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from margotree.atomic_files import write_atomically
 from margotree.cli import console, exit_codes, options, output_files
 from margotree.cli.exit_codes import CommandError
 from margotree.cli.saved_trees import encoding_of, is_of_numbers, load_tree
@@ -68,8 +67,9 @@ def run(args: argparse.Namespace) -> int:
     import matplotlib
 
     matplotlib.use("Agg")
-    figure = (_progress(args) if args.kind == "progress" else _of_tree(args)).figure
-    write_atomically(out, lambda draft: figure.savefig(draft, dpi=args.dpi, bbox_inches="tight"))
+    from margotree.plots.figures import figure_of, save_figure
+
+    save_figure(figure_of(_progress(args) if args.kind == "progress" else _of_tree(args)), out, dpi=args.dpi)
     console.print_result({"picture": out}, f"drawn as {out}", as_json=args.json)
     return exit_codes.OK
 

@@ -7,10 +7,8 @@ the hyperparameters are fixed by them, as with fit --model. One refit takes up t
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any
 
-from margotree.atomic_files import write_atomically
 from margotree.cli import console, exit_codes, model_options, options, output_files
 from margotree.cli.commands.fit import named, read_training
 from margotree.cli.exit_codes import CommandError
@@ -88,8 +86,6 @@ def _draw(found: Any, path: str) -> None:
 
     matplotlib.use("Agg")
     from margotree.plots import plot_stability
-    from margotree.plots.figures import figure_of
+    from margotree.plots.figures import figure_of, save_figure
 
-    figure = figure_of(plot_stability(found))
-    kind = os.path.splitext(path)[1].lstrip(".") or "png"
-    write_atomically(path, lambda draft: figure.savefig(draft, dpi=150, bbox_inches="tight", format=kind))
+    save_figure(figure_of(plot_stability(found)), path)

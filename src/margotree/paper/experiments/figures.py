@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -11,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from margotree.atomic_files import write_atomically
 from margotree.model_selection.result_rows import Rows
 from margotree.paper.data import DataError, TrainTest, make_partitions
 from margotree.paper.experiments.measures import MEASURES
@@ -185,9 +183,9 @@ def _grid_of_axes(n: int, columns: int = 3, size: tuple[float, float] = (3.4, 3.
 
 def _save(image: Any, path: Path) -> Path:
     """Write a figure to ``path``, and return the path."""
-    write_atomically(path, lambda draft: image.savefig(draft, dpi=_DPI, bbox_inches="tight"))
-    if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
-        pyplot.close(image)  # pyplot holds references to its figures
+    from margotree.plots.figures import save_figure
+
+    save_figure(image, path, dpi=_DPI)
     return path
 
 

@@ -10,9 +10,8 @@ the mean R2 by table and method, and the means over the tables that every method
 ``--clock cpu`` measures limits and seconds in processor time, for busy machines, with one thread.
 
 "margotree" is ``MargotRegressorCV()``, "budgets" the same with ``budgets="auto"``, "two features" has three splits and
-four formulas of at most two features each.  The other trees of the literature are there if their packages are:
-``pystreed`` (optimal trees with linear leaves, depth 3), ``claritree``, ``linear-tree``, ``cubist`` and
-``obliquetree``, with the parameters below.
+four formulas of at most two features each.  Models of other packages are there if these are installed: ``pystreed``
+(optimal trees with linear leaves, depth 3), ``cubist`` (rules with linear formulas) and ``obliquetree`` (depth 4).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import mean_absolute_error, r2_score
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 from sklearn.tree import DecisionTreeRegressor
@@ -86,27 +85,31 @@ def _module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-#: Trees of other packages: the module, and what makes an unfitted regressor.
+#: Models of other packages: the module, and what makes an unfitted regressor.
 OTHERS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "linear-tree": (
-        "lineartree", lambda: _module("lineartree").LinearTreeRegressor(RidgeCV(np.logspace(-3, 3, 13)), max_depth=4)
-    ),
     "cubist": ("cubist", lambda: _module("cubist").Cubist(random_state=0)),
     "obliquetree": ("obliquetree", lambda: _module("obliquetree").Regressor(max_depth=4, random_state=0)),
-    "pystreed": (
-        "pystreed", lambda: _module("pystreed").STreeDPiecewiseLinearRegressor(max_depth=3, time_limit=120)
-    ),
-    "claritree": ("claritree", lambda: _module("claritree").CLARITree(max_depth=4)),
-}  # fmt: skip
+    "pystreed": ("pystreed", lambda: _module("pystreed").STreeDPiecewiseLinearRegressor(max_depth=3, time_limit=120)),
+}
 
 
 def size(model: Any) -> tuple[int | str, int | str]:
-    """Splits and numbers to read of a tree; empty for other models."""
+    """Splits and numbers to read of a model; empty if they are not known.
+
+    Numbers to read are 1 for a threshold, a constant and a coefficient; trees of ours count their printed rules
+    (``HyperplaneTree.numbers_to_read``), boosted trees and forests the thresholds and values of all nodes.
+    """
     if hasattr(model, "tree_") and hasattr(model.tree_, "numbers_to_read"):
         return len(model.tree_.outline().nodes), model.tree_.numbers_to_read
     if isinstance(model, DecisionTreeRegressor):
         splits = int(model.tree_.node_count - model.get_n_leaves())
         return splits, splits + int(model.get_n_leaves())
+    if isinstance(model, RandomForestRegressor):
+        return "", sum(int(tree.tree_.node_count) for tree in model.estimators_)
+    if isinstance(model, HistGradientBoostingRegressor):
+        return "", sum(len(tree.nodes) for stage in model._predictors for tree in stage)
+    if isinstance(model, Pipeline) and hasattr(model[-1], "coef_"):
+        return 0, 1 + int(np.count_nonzero(model[-1].coef_))
     return "", ""
 
 
@@ -185,6 +188,56 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
+#: Labels and colours of the picture, by method; the other methods are black.
+LABELS = {
+    "margotree": ("all features", "#b5451b"),
+    "margotree, budgets": ("1 to 3 features", "#b5451b"),
+    "margotree, two features": ("2 features, 3 splits", "#b5451b"),
+    "CART 3": ("CART, depth 3", "#44546a"),
+    "CART 4": ("4", "#44546a"),
+    "CART 5": ("5", "#44546a"),
+    "CART": ("unlimited", "#44546a"),
+}
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Draw the mean R2 of each method against its mean numbers to read, over the tables that all methods have."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rows = [row for row in rows if row["numbers"]]
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    of = {(row["data"], row["method"]) for row in rows}
+    data = [one for one in dict.fromkeys(row["data"] for row in rows) if all((one, name) in of for name in names)]
+    figure, ax = plt.subplots(figsize=(7.5, 4.0), layout="constrained")
+    for family, colour in (("margotree", "#b5451b"), ("CART", "#44546a")):
+        points = sorted(_mean_point(rows, name, data) for name in names if name.startswith(family))
+        ax.plot(*zip(*points, strict=True), "-", color=colour, lw=1)
+    for name in names:
+        label, colour = LABELS.get(name, (name, "black"))
+        x, y = _mean_point(rows, name, data)
+        ax.plot(x, y, "o" if name.startswith("margotree") else "s", color=colour, ms=6)
+        ax.annotate(label, (x, y), (0, 7), textcoords="offset points", fontsize=8, ha="center", color=colour)
+    ax.set_xscale("log")
+    ax.margins(x=0.12, y=0.12)
+    ax.set_xlabel("numbers to read, mean")
+    ax.set_ylabel(f"R2 on test folds, mean of {len(data)} tables")
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+
+
+def _mean_point(rows: list[Row], name: str, data: list[str]) -> tuple[float, float]:
+    """The numbers to read and the R2 of a method: means over the folds of a table, then over tables."""
+    points = []
+    for one in data:
+        some = [row for row in rows if row["data"] == one and row["method"] == name]
+        points.append([np.mean([float(row[column]) for row in some]) for column in ("numbers", "r2")])
+    numbers, r2 = np.mean(points, axis=0)
+    return float(numbers), float(r2)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="folder with the CSV files")
@@ -198,8 +251,11 @@ def main() -> None:
     parser.add_argument("--data", action="append", help="use this table of the folder; repeatable")
     parser.add_argument("--without", action="append", default=[], help="leave a method out; repeatable")
     parser.add_argument("--table", action="store_true", help="print the means of the file of rows, and train nothing")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the file of rows, and train nothing")
     args = parser.parse_args()
-    if args.table:
+    if args.picture:
+        draw(read(args.out), args.picture)
+    elif args.table:
         print(table(read(args.out)))
     elif args.folder is None:
         parser.error("name the folder with the tables")

@@ -49,10 +49,19 @@ def test_budgets_are_numbers_or_pairs():
 
 
 def test_little_time_means_few_settings():
-    many = settings_of_numbers("auto", "auto", "auto", None, "auto", n_features=5)
-    few = settings_of_numbers("auto", "auto", "auto", None, "auto", n_features=5, seconds=5.0)
+    many = settings_of_numbers("auto", "auto", "auto", None, "auto", "auto", n_features=5)
+    few = settings_of_numbers("auto", "auto", "auto", None, "auto", "auto", n_features=5, seconds=5.0)
     assert len(few) < len(many) / 5
-    assert {s.depth for s in few} == {1, 2, 3}
+    assert {s.depth for s in few} == {1, 2, 3, 4}
+
+
+def test_losses_are_chosen_with_their_tubes():
+    grid = {"n_features": 5, "depths": [2], "Cs": [1.0], "budgets": None, "alphas": None}
+    found = settings_of_numbers(**grid, epsilons="auto", losses="auto")
+    linear, squared = "epsilon_insensitive", "squared_epsilon_insensitive"
+    assert {(s.loss, s.epsilon) for s in found} == {(linear, 0.0), (linear, 0.1), (squared, 0.0)}
+    found = settings_of_numbers(**grid, epsilons=[0.2], losses=[squared])
+    assert [(s.loss, s.epsilon) for s in found] == [(squared, 0.2)]
 
 
 def test_odd_targets_give_a_tree():

@@ -45,6 +45,7 @@ class Setting:
     alpha: Any = None
     leaf_budget: Any = None
     epsilon: float | None = None
+    loss: Any = None
     schedule: str = "given"
 
     @property
@@ -52,7 +53,7 @@ class Setting:
         """The parameters for the estimator."""
         named = {
             "depth": self.depth, "C": self.C, "budget": self.budget, "alpha": self.alpha,
-            "leaf_budget": self.leaf_budget, "epsilon": self.epsilon,
+            "leaf_budget": self.leaf_budget, "epsilon": self.epsilon, "loss": self.loss,
         }  # fmt: skip
         return {name: value for name, value in named.items() if value is not None}
 
@@ -129,17 +130,20 @@ def _settings(
 DEPTHS_OF_NUMBERS = (1, 2, 3, 4)
 LEAF_C, SPLIT_C = (1.0, 10.0, 100.0), (0.01, 1.0)
 EPSILONS = (0.0, 0.1)
+#: The losses; the squared one has no tube unless widths are given.
+LINEAR_LOSS, SQUARED_LOSS = "epsilon_insensitive", "squared_epsilon_insensitive"
 
 
 def settings_of_numbers(
-    depths: Any, Cs: Any, budgets: Any, alphas: Any, epsilons: Any, *, n_features: int, seconds: float = math.inf
-) -> list[Setting]:
+    depths: Any, Cs: Any, budgets: Any, alphas: Any, epsilons: Any, losses: Any = (LINEAR_LOSS,), *,
+    n_features: int, seconds: float = math.inf,
+) -> list[Setting]:  # fmt: skip
     """All settings of a regressor, small depths first.
 
     A budget is a number, or a pair of those of splits and of formulas.  The automatic values of C and epsilon are few
     if all settings would have little of the ``seconds`` each.
     """
-    given = depths, Cs, budgets, alphas, epsilons
+    given = depths, Cs, budgets, alphas, epsilons, losses
     found = _settings_of_numbers(*given, few=False, n_features=n_features)
     if seconds >= MIN_SECONDS_PER_SETTING * len(found):
         return found
@@ -147,24 +151,32 @@ def settings_of_numbers(
 
 
 def _settings_of_numbers(
-    depths: Any, Cs: Any, budgets: Any, alphas: Any, epsilons: Any, *, few: bool, n_features: int
+    depths: Any, Cs: Any, budgets: Any, alphas: Any, epsilons: Any, losses: Any, *, few: bool, n_features: int
 ) -> list[Setting]:
     alpha_values = [None] if alphas is None else list(ALPHAS) if _is_auto(alphas) else _value_list("alphas", alphas)
-    widths = EPSILONS[: 1 if few else None] if _is_auto(epsilons) else _value_list("epsilons", epsilons)
     pairs = [b if isinstance(b, tuple) else (b, b) for b in _budgets(budgets, n_features)]
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"budgets must be numbers, or pairs of those of splits and of formulas, got {budgets!r}")
     found = [
-        Setting(depth=d, C=C, budget=split, leaf_budget=leaf, alpha=alpha, epsilon=width, schedule=schedule)
+        Setting(depth=d, C=C, budget=split, leaf_budget=leaf, alpha=alpha, epsilon=width, loss=loss, schedule=schedule)
         for d in (DEPTHS_OF_NUMBERS if _is_auto(depths) else _depths(depths, 2))
         for schedule, C in _C_of_numbers(Cs, d, few)
         for alpha in alpha_values
         for split, leaf in pairs
-        for width in widths
+        for loss, width in _losses(losses, epsilons, few)
     ]
     if not found:
         raise ValueError("no setting matches a depth: lists in Cs must have one number per level or per node")
     return sorted(found, key=lambda s: (s.depth, s.schedule))
+
+
+def _losses(losses: Any, epsilons: Any, few: bool) -> list[tuple[Any, float]]:
+    """The losses with the widths of their tubes."""
+    chosen = [LINEAR_LOSS, SQUARED_LOSS] if _is_auto(losses) else _value_list("losses", losses)
+    if not _is_auto(epsilons):
+        return [(loss, width) for loss in chosen for width in _value_list("epsilons", epsilons)]
+    widths = {LINEAR_LOSS: EPSILONS[:1] if few else EPSILONS}
+    return [(loss, width) for loss in chosen for width in widths.get(loss, (0.0,))]
 
 
 def _C_of_numbers(Cs: Any, depth: int, few: bool) -> list[tuple[str, Any]]:
@@ -188,7 +200,7 @@ def neighbour_paths(candidates: Sequence[Setting]) -> list[list[int]]:
 
     def path(k: int) -> tuple[Any, ...]:
         one = candidates[k]
-        return one.depth, one.schedule, str(one.alpha), one.epsilon or 0.0
+        return one.depth, one.schedule, str(one.alpha), one.epsilon or 0.0, str(one.loss)
 
     def place(k: int) -> tuple[Any, ...]:
         return *path(k), _sort_key(candidates[k].budget), _sort_key(candidates[k].C)

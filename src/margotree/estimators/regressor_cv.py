@@ -36,7 +36,7 @@ class _FinalSearch(_FoldSearch):
 
 
 class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], MarginTreeRegressor):
-    """A MARGOT regression tree whose depth, C and epsilon are chosen by cross-validation.
+    """A MARGOT regression tree whose depth, C, loss and epsilon are chosen by cross-validation.
 
     The choice works as that of :class:`~margotree.MargotClassifierCV`, with R2 as the score: folds of at most 4,000
     samples, a race of the settings, and the setting with the fewest numbers to read within one standard error of the
@@ -56,7 +56,10 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
     alphas : "auto", list or None, default None
         Penalties of features beyond the budget to try.  "auto": 1 and 10.  None: budgets are hard.
     epsilons : "auto" or list, default "auto"
-        Widths of the tube to try, in units of the spread of the targets.  "auto": 0 and 0.1.
+        Widths of the tube to try, in units of the spread of the targets.  "auto": 0 and 0.1, and 0 for squared losses.
+    losses : "auto" or list, default "auto"
+        Losses to try, as in :class:`~margotree.MargotRegressor`.  "auto": linear and squared.  Bounds are better for
+        ``["epsilon_insensitive"]``.
     cv : int, splitter or iterable, default 5
         The folds.  A number means shuffled folds; duplicates are in the same fold.
     scoring : str, callable or None, default None
@@ -76,7 +79,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
 
     Attributes
     ----------
-    depth_, C_, budget_, leaf_budget_, alpha_, epsilon_
+    depth_, C_, budget_, leaf_budget_, alpha_, epsilon_, loss_
         The chosen values.
     settings_, scores_, cut_off_, best_score_, frontier_, interrupted_
         As in :class:`~margotree.MargotClassifierCV`.
@@ -96,6 +99,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         alphas: Any = None,
         *,
         epsilons: Any = "auto",
+        losses: Any = "auto",
         cv: Any = 5,
         scoring: Any = None,
         band: float | str = "auto",
@@ -113,6 +117,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         self.budgets = budgets
         self.alphas = alphas
         self.epsilons = epsilons
+        self.losses = losses
         self.cv = cv
         self.scoring = scoring
         self.band = band
@@ -126,7 +131,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         self.categorical_features = categorical_features
 
     def _candidates(self, samples: NumberSamples, seconds: float) -> list[Setting]:
-        grid = self.depths, self.Cs, self.budgets, self.alphas, self.epsilons
+        grid = self.depths, self.Cs, self.budgets, self.alphas, self.epsilons, self.losses
         return settings_of_numbers(*grid, n_features=self._n_columns(samples), seconds=seconds)
 
     def _row_scorer(self, samples: NumberSamples) -> Callable[..., NDArray[np.float64]]:
@@ -144,7 +149,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
 
     def _store_choice(self, chosen: Setting) -> None:
         super()._store_choice(chosen)
-        self.leaf_budget_, self.epsilon_ = chosen.leaf_budget, chosen.epsilon
+        self.leaf_budget_, self.epsilon_, self.loss_ = chosen.leaf_budget, chosen.epsilon, chosen.loss
 
     def _store(self, tree: RegressionTree, samples: NumberSamples) -> None:
         super()._store(replace(tree, target_name=samples.target_name), samples)

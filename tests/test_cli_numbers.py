@@ -87,6 +87,42 @@ def test_few_whole_numbers_are_classes_unless_asked(run):
     assert code == exit_codes.DATA and "is not a number, which --task regression needs" in err
 
 
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [("high", "--na high --missing drop"), ("inf", "--na inf --missing drop"), ('"3,5"', "--na 3,5")],
+)
+def test_a_word_among_numbers_is_an_error_that_names_its_line(run, folder, cell, remedy):
+    lines = (folder / "homes.csv").read_text().splitlines()
+    first, _, last = lines[30].rsplit(",", 2)
+    (folder / "word.csv").write_text("\n".join([*lines[:30], f"{first},{cell},{last}", *lines[31:]]))
+    args = ("fit", "word.csv", "--target", "price", "--drop", "grade", "--model", "local", "--out", "w.json", "--quiet")
+    for option, text in (((), "but most labels are"), (("--task", "regression"), "which --task regression needs")):
+        code, _, err = run(*args, *option)
+        assert code == exit_codes.DATA and "word.csv, line 31" in err and text in err and remedy in err.replace('"', "")
+    assert "--task classification" in run(*args)[2]
+
+
+def test_targets_with_decimal_commas_are_an_error_with_the_option(run, folder):
+    lines = "".join(f'{i},"{i},5"\n' for i in range(30))
+    (folder / "comma.csv").write_text("area,price\n" + lines)
+    code, _, err = run("fit", "comma.csv", "--target", "price", "--model", "local", "--out", "w.json")
+    assert code == exit_codes.DATA and "add --decimal ," in err
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [[3.5] * 12, [0.5, 1.5] * 6, [*range(11), 1e12], [1.25, 2.5], [f'"{v}.5"' for v in range(12)]],
+    ids=["constant", "two values", "an outlier", "fewer rows than leaves", "strings"],
+)
+def test_odd_targets_give_a_tree(run, folder, targets):
+    lines = "".join(f"{i % 5},{(i * 7) % 11},{v}\n" for i, v in enumerate(targets))
+    (folder / "odd.csv").write_text("a,b,price\n" + lines)
+    fit = ("fit", "odd.csv", "--target", "price", "--task", "regression", "--model", "local", "--depth", "3", "--force")
+    assert run(*fit, "--out", "odd.json")[0] == exit_codes.OK
+    assert run("verify", "odd.json", "odd.csv")[0] == exit_codes.OK
+    assert np.all(np.isfinite(margotree.load("odd.json").predict([[1.0, 2.0], [1e9, -1e9]])))
+
+
 def test_show_predict_and_verify(run, folder):
     code, out, _ = run("show", "t.json")
     assert code == exit_codes.OK and "price = " in out and "trained on 60 rows to predict 'price'" in out
@@ -130,6 +166,18 @@ def test_options_that_do_not_apply(run):
     assert code == exit_codes.USAGE and "--epsilon does not apply to a target of classes" in err
     code, _, err = run("tune", "homes.csv", "--target", "price", "--grid", "C=1,10", "--out", "g.json")
     assert code == exit_codes.USAGE and "leave out --grid" in err
+
+
+def test_losses_can_be_squared(run):
+    squared = "--loss", "squared_epsilon_insensitive"
+    code, out, _ = run(*FIT, "--target", "price", *squared)
+    assert code == exit_codes.OK and "R2 0.9" in out
+    assert margotree.load("other.json").terms["task"]["name"] == "squared_regression"
+    assert run("verify", "other.json", "homes.csv")[0] == exit_codes.OK
+    code, _, err = run("fit", "homes.csv", "--target", "price", "--auto", *squared, "--out", "a.json")
+    assert code == exit_codes.USAGE and "--loss cannot be used if hyperparameters are chosen" in err
+    code, _, err = run(*FIT, "--target", "town", *squared)
+    assert code == exit_codes.USAGE and "--loss does not apply to a target of classes" in err
 
 
 def test_plots_of_numbers(run, folder):

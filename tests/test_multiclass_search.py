@@ -169,6 +169,6 @@ def test_subtree_costs_are_those_of_the_plain_function():
     costs, ties = np.zeros(50), np.array([tie(b, problem.eps) for b in B])
     penalties = terms.hinge_penalties(choices)
     of_samples = problem.X.copy(), terms.code.copy(), problem.weight.copy(), *terms.corners
-    subtree_costs(*of_samples, *penalties, W, B, ties, False, 0, costs)
+    subtree_costs(*of_samples, *penalties, W, B, ties, False, False, 0, costs)
     expected = found(Splits(w=W, b=B)).objective - 0.5 * float(np.sum(W**2))
     assert float(np.sum(costs)) == pytest.approx(expected, rel=1e-9)

@@ -144,7 +144,7 @@ def test_a_single_node_becomes_the_svm(sizes):
             theta, done = trained(soft, theta, 500, step_length, decay, rng.permutation(200), state, done)
         exact = np.zeros(5)
         X = Z.astype(np.float64) * sizes
-        best = svm(X, (code == 1) * 1.0, (code == 0) * 1.0, *hinges(200), exact, 2.0, 1e-6, GO)
+        best = svm(X, (code == 1) * 1.0, (code == 0) * 1.0, *hinges(200), exact, 2.0, 1e-6, False, GO)
         found = plain_cost(soft._replace(Z=X), theta / [[*sizes, 1.0]])
         assert best - 1e-3 * best <= found <= 1.01 * best
 

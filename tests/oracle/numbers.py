@@ -14,8 +14,11 @@ from margotree.problem import Problem, Regression, topology
 clarabel = optional("clarabel")
 
 
-def instance(seed: int) -> Problem:
-    """A small problem with targets from 1e-6 to 1e9, of depth 1 to 3, with weights, budgets and penalties in some."""
+def instance(seed: int, kind: type[Regression] = Regression) -> Problem:
+    """A small problem with targets from 1e-6 to 1e9, of depth 1 to 3, with weights, budgets and penalties in some.
+
+    ``kind`` is the task: with linear or with squared losses.
+    """
     rng = np.random.default_rng(seed)
     depth = 1 + seed % 3
     n, p = int(rng.integers(2, (9, 7, 4)[depth - 1] + 1)), int(rng.integers(1, 4))
@@ -33,7 +36,7 @@ def instance(seed: int) -> Problem:
     if model == "sfs":
         terms["alpha"] = float(rng.uniform(0.05, 1.0))
     return Problem.make(
-        X, y * unit, task=Regression(float(rng.choice([0.0, 0.1, 2.0])) * spread * unit), depth=depth,
+        X, y * unit, task=kind(float(rng.choice([0.0, 0.1, 2.0])) * spread * unit), depth=depth,
         C=10.0 ** rng.uniform(-2, 1.5, n_nodes), weight=rng.choice([1.0, 0.3, 2.5], n),
         eps=float(10.0 ** rng.uniform(-4, 0.5)), **terms,
     )  # fmt: skip
@@ -55,7 +58,8 @@ def optimum(problem: Problem) -> float:
 
 def faults(problem: Problem, best: float, objective: float, bound: float) -> list[str]:
     """What is wrong with the claims about a problem whose smallest objective is ``best``."""
-    largest = float(problem.C.max() * problem.weight.sum() * (np.abs(problem.y).max() + 1.0))
+    power = 2 if problem.task.squares_losses else 1
+    largest = float(problem.C.max() * problem.weight.sum() * (np.abs(problem.y).max() ** power + 1.0))
     found = []
     if abs(objective - best) > max(1e-6 * best, 1e-9 * largest):
         found.append(f"objective {objective!r}, brute force {best!r}")
@@ -64,6 +68,12 @@ def faults(problem: Problem, best: float, objective: float, bound: float) -> lis
     if bound < best - max(1e-6 * best, 1e-9 * largest):
         found.append(f"solved, but bound {bound!r}, brute force {best!r}")
     return found
+
+
+def one_sided(wrong: list[str], best: float, objective: float) -> list[str]:
+    """The faults of a heuristic tree and a bound: the objective is below the optimum, or the bound above it."""
+    too_small = objective < best
+    return [text for text in wrong if text.startswith("bound") or (text.startswith("objective") and too_small)]
 
 
 class _Nodes:
@@ -106,6 +116,8 @@ class _Nodes:
             corner = np.concatenate([items.r, -items.l])
             unit = float(np.max(np.abs(corner))) or 1.0
             both = np.concatenate([items.p * cost, items.m * cost])
+            if items.squared:
+                return unit**2 * _squares(np.vstack([X, -X]), sign, corner / unit, both) + extra
             return unit**2 * _svm(np.vstack([X, -X]), sign, corner / unit, both / unit) + extra
         sign = np.where(side, 1.0, -1.0)
         hard = np.where(side, 0.0, problem.eps)
@@ -131,26 +143,48 @@ def _svm(
         blocks.append(np.hstack([-h, np.zeros((n, n))]))
         limits.append(-hard)
     G, g = sparse.csc_matrix(np.vstack(blocks)), np.concatenate(limits)
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-12
-    settings.max_iter = 300
     q = np.r_[np.zeros(p + 1), cost / largest]
-    found = clarabel.DefaultSolver(P, q, G, g, [clarabel.NonnegativeConeT(len(g))], settings).solve()
-    status = str(found.status)
-    if "Infeasible" in status:
+    x = _solution(P, q, G, g)
+    if x is None:
         return math.inf
-    if status not in {"Solved", "AlmostSolved", "InsufficientProgress"}:
-        raise ArithmeticError(f"Clarabel ends with {status}")
-    w = shrink * np.array(found.x[:p])
+    w = shrink * x[:p]
     fixed, room = corner - A @ w, (hard - A @ w if hard is not None else np.full(n, -math.inf))
     # The loss is piecewise linear in b: one of the corners, or one of the ends of the allowed range, is best.
     low = float(np.max(room[sign > 0], initial=-math.inf))
     high = float(np.min(-room[sign < 0], initial=math.inf))
     if low > high:  # by the tolerance of the solver
-        low = high = float(found.x[p])
+        low = high = float(x[p])
     candidates = np.clip(
         np.r_[fixed * sign, low if math.isfinite(low) else [], high if math.isfinite(high) else []], low, high
     )
     losses = np.maximum(0.0, fixed[:, None] - sign[:, None] * candidates)
     return float(0.5 * w @ w + np.min(cost @ losses))
+
+
+def _squares(A: np.ndarray, sign: np.ndarray, corner: np.ndarray, cost: np.ndarray) -> float:
+    """The minimum of ``1/2 |w|^2 + cost . max(0, corner - A w - sign b)^2``, as :func:`_svm`."""
+    n, p = A.shape
+    largest = float(cost.max())
+    shrink = min(1.0, largest**0.5)
+    P = sparse.diags(np.r_[np.full(p, shrink**2 / largest), 0.0, 2.0 * cost / largest]).tocsc()
+    h = np.hstack([shrink * A, sign[:, None]])
+    G = sparse.csc_matrix(np.vstack([np.hstack([-h, -np.eye(n)]), np.hstack([np.zeros((n, p + 1)), -np.eye(n)])]))
+    x = _solution(P, np.zeros(p + 1 + n), G, np.concatenate([-corner, np.zeros(n)]))
+    assert x is not None
+    w = shrink * x[:p]
+    return float(0.5 * w @ w + cost @ np.maximum(0.0, corner - A @ w - sign * x[p]) ** 2)
+
+
+def _solution(P: sparse.csc_matrix, q: np.ndarray, G: sparse.csc_matrix, g: np.ndarray) -> np.ndarray | None:
+    """The solution of a quadratic program; None if it is infeasible."""
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-12
+    settings.max_iter = 300
+    found = clarabel.DefaultSolver(P, q, G, g, [clarabel.NonnegativeConeT(len(g))], settings).solve()
+    status = str(found.status)
+    if "Infeasible" in status:
+        return None
+    if status not in {"Solved", "AlmostSolved", "InsufficientProgress"}:
+        raise ArithmeticError(f"Clarabel ends with {status}")
+    return np.array(found.x)

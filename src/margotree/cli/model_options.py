@@ -80,7 +80,7 @@ MULTI_CLASS = frozenset(MODELS) - {"mmsvm"}
 
 #: Options of classifiers only, and of regressors only.
 _OF_CLASSES = frozenset({"max_weight", "proba", "round", "class_weight"})
-_OF_NUMBERS = frozenset({"leaf_budget", "epsilon"})
+_OF_NUMBERS = frozenset({"leaf_budget", "epsilon", "loss"})
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -120,6 +120,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="errors up to this size have no loss, for a numeric target, in units of its spread (0; if it is chosen: 0 "
         "or 0.1)",
+    )
+    group.add_argument(
+        "--loss",
+        choices=("epsilon_insensitive", "squared_epsilon_insensitive"),
+        help="losses of errors, for a numeric target: as large as the error, or its square (epsilon_insensitive; not "
+        "if hyperparameters are chosen)",
     )
     group.add_argument(
         "--alpha",
@@ -288,9 +294,9 @@ def cv_estimator(args: argparse.Namespace, samples: Samples, verbose: int, folds
         value = getattr(args, option, None)
         if value is None or value is False:
             continue
-        if option in _OF_NUMBERS or (samples.is_numeric and option == "budget"):
+        if option in _OF_NUMBERS - _NOT_WITH_CV or (samples.is_numeric and option == "budget"):
             continue
-        if option not in MODELS[args.model].options:
+        if option not in MODELS[args.model].options | _OF_NUMBERS:
             raise CommandError(_not_applicable(option, args.model), USAGE)
         if option in _NOT_WITH_CV:
             flag = "--" + option.replace("_", "-")
@@ -334,7 +340,7 @@ CHOICE_SECONDS, TRAINING_SECONDS = 10.0, 60.0
 BY_MODEL: Any = object()
 #: Options about a single fit, without a choice of hyperparameters.
 _OF_A_SINGLE_FIT = (
-    "depth", "C", "alpha", "gap", "engine", "node_limit", "max_weight", "scheduler", "proof",
+    "depth", "C", "alpha", "loss", "gap", "engine", "node_limit", "max_weight", "scheduler", "proof",
     "min_leaf", "mu", "c1", "c2", "c3",
 )  # fmt: skip
 
@@ -343,7 +349,7 @@ CV_MODELS = ("margot", "hfs", "sfs")
 #: Options that fix a hyperparameter, and the parameters of the CV classifiers that list its values.
 _LIST_PARAMETERS = {"C": "Cs", "budget": "budgets", "alpha": "alphas"}
 #: Options that the CV classifiers do not have.
-_NOT_WITH_CV = frozenset({"node_limit", "max_weight", "scheduler"})
+_NOT_WITH_CV = frozenset({"node_limit", "max_weight", "scheduler", "loss"})
 
 #: Options of some models, and the parameters that they set.
 _PARAMETERS = {
@@ -351,6 +357,7 @@ _PARAMETERS = {
     "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
     "round": "round", "proba": "proba", "leaf_budget": "leaf_budget", "epsilon": "epsilon",
+    "loss": "loss",
 }  # fmt: skip
 
 

@@ -64,6 +64,8 @@ class Engine(ABC, Generic[P]):
     notes_trees: bool = False
     #: Whether it solves problems whose budgets and penalties count groups of features.
     counts_groups: bool = False
+    #: Whether it solves problems with squared losses.
+    squares_losses: bool = False
     #: Whether it can write a proof of its bound (docs/proof.md).
     writes_proofs: bool = False
 
@@ -106,6 +108,11 @@ class Engine(ABC, Generic[P]):
         """None if the engine solves this problem, else the reason."""
         if problem.model not in self.models:
             return f"{self.name} does not solve {problem.model} problems"
+        if isinstance(problem, Problem) and problem.task.squares_losses:
+            if not self.squares_losses:
+                return f"{self.name} does not solve problems with squared losses"
+            if problem.max_weight is not None:
+                return f"{self.name} does not solve problems with squared losses and bounded weights"
         if isinstance(problem, Problem) and problem.budget is not None and problem.groups is not None:
             return None if self.counts_groups else f"{self.name} does not count groups of features for budgets"
         return None

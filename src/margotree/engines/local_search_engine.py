@@ -76,6 +76,7 @@ class Alternating(Engine):
     proves = False
     notes_trees = True
     counts_groups = True
+    squares_losses = True
 
     def __init__(self, effort: Effort | None = None, *, neighbours: bool = True, greedy: bool = False) -> None:
         self.effort, self.neighbours, self.greedy = effort, neighbours, greedy
@@ -207,7 +208,7 @@ def penalties_are_small(problem: Problem, trees: list[Splits]) -> bool:
 
 def neighbourhood(problem: Problem) -> Finisher | None:
     """The neighbourhood search as a finisher, for any thread; None where it does not apply or would take too long."""
-    if problem.model == "hfs" or problem.depth < 2:
+    if problem.model == "hfs" or problem.depth < 2 or problem.task.squares_losses:
         return None
     if problem.budget is not None and problem.groups is not None:
         return None  # its node problems have a penalty for every feature

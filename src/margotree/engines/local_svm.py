@@ -65,6 +65,7 @@ class LocalSVM(Engine):
     proves = False
     notes_trees = True
     counts_groups = True
+    squares_losses = True
 
     def kernels(self, problem: TrainingProblem) -> tuple[Part, ...]:
         many = (compiled_parts.MANY_SAMPLES,) * (getattr(problem, "n_samples", 0) > LARGE)
@@ -182,10 +183,10 @@ def _fit_choice(
         return NodeFit(w=np.zeros(problem.n_features), b=float(labels[0]) if len(labels) else 1.0)
     if control.over:
         return NodeFit(w=np.zeros(problem.n_features), b=_majority(items), gap=math.inf)
+    if problem.task.squares_losses or (problem.task.losses_follow_side and problem.budget is not None):
+        return _fit_by_newton(problem, t, rows, control)
     if problem.budget is None:
         return _fit_plain(problem, items, control)
-    if problem.task.losses_follow_side:
-        return _fit_in_budget(problem, t, rows, control)
     if len(items.rows) > LARGE and problem.max_weight is None and problem.groups is None:
         return _fit_many_samples(problem, t, items, control)
     return _fit_best_subset(problem, t, items, control)
@@ -207,8 +208,8 @@ def _fit_plain(problem: Problem, items: OneSided, control: RunControl) -> NodeFi
     return NodeFit(w=found.w, b=found.b, gap=gap if gap > _SOLVED_GAP else 0.0)
 
 
-def _fit_in_budget(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
-    """A last-level node with a budget whose target is a number, with good features found by exchanges."""
+def _fit_by_newton(problem: Problem, t: int, rows: NDArray[np.int64], control: RunControl) -> NodeFit:
+    """A last-level node whose target is a number; with a budget good features are found by exchanges."""
     terms, flag = Terms.of(problem).fine(), np.zeros(1)
     with flag_after(flag, control.remaining):
         (w, b), _ = best_svm(terms, t, Node.of(terms, t, rows), (np.zeros(problem.n_features), 0.0), flag)

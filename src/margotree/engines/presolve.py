@@ -92,7 +92,7 @@ def merge_duplicates(problem: Problem, most: float = math.inf) -> tuple[Problem,
     """
     if problem.X.size > most:
         return problem, np.arange(problem.n_samples)
-    order, new = sort_rows(chain(problem.X.T, [problem.y]))
+    order, new = sort_rows(chain(problem.X.T, np.atleast_2d(problem.y.T)))
     if new.all():
         return problem, np.arange(problem.n_samples)
     group = np.empty_like(order)

@@ -99,10 +99,11 @@ def choose_engine(problem: Problem, name: str | Engine = "auto") -> Engine:
     """
     if name == "auto":
         taking = [e for e in map(get_engine, _AUTO_ENGINES) if e.refuses(problem) is None]
-        return next((e for e in taking if e.missing() is None), taking[0])
-    engine = get_engine(name)
+        if taking:
+            return next((e for e in taking if e.missing() is None), taking[0])
+    engine = get_engine(_AUTO_ENGINES[0] if name == "auto" else name)
     if (reason := engine.refuses(problem)) is not None:
-        raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem))}")
+        raise Refused(f"{reason}; engines that do: {', '.join(accepting(problem)) or 'none'}")
     # Checked before the start heuristic runs, so that the error comes at once.
     engine.must_be_installed()
     return engine

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import Problem, Splits, evaluate, topology
-from margotree.problem.tasks import one_sided
+from margotree.problem.tasks import Items, one_sided
 
 
 def trivial_tree(problem: Problem) -> Splits:
@@ -16,9 +16,10 @@ def trivial_tree(problem: Problem) -> Splits:
     w = np.zeros((problem.n_nodes, problem.n_features))
     offsets = [constant_offsets(problem.depth, problem.eps, right) for right in (True, False)]
     if problem.task.losses_follow_side:
-        items = one_sided(problem.task.items(problem.y, last=True), problem.weight)
+        items = problem.task.items(problem.y, last=True)
+        items = items._replace(p=items.p * problem.weight, m=items.m * problem.weight)
         for b in offsets:
-            b[problem.n_upper :] = constant_split(items.label, items.cost, items.corner)[0]
+            b[problem.n_upper :] = best_constant(items)[0]
     trees = [Splits(w=w, b=b) for b in offsets]
     return min(trees, key=lambda tree: evaluate(problem, tree).objective)
 
@@ -52,3 +53,28 @@ def constant_split(
     passed = np.flatnonzero(np.cumsum(cost[order]) > float(np.sum(cost[y > 0])))
     b = float(points[order[passed[0] if len(passed) else -1]])
     return b, float(cost @ np.maximum(0.0, corner - y * b))
+
+
+def best_constant(items: Items) -> tuple[float, float]:
+    """The best offset of a hyperplane without weights for losses that include their penalties, and its value."""
+    if not items.squared:
+        sided = one_sided(items, np.ones(len(items.p)))
+        return constant_split(sided.label, sided.cost, sided.corner)
+    # The derivative increases, and between two corners it is linear.
+    corners = np.concatenate([items.r[items.p > 0], items.l[items.m > 0]])
+    if not len(corners):
+        return 1.0, 0.0
+    points = np.unique(corners)
+    low, high = 0, len(points) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _slope(items, points[middle]) < 0.0 else (low, middle)
+    left, right = _slope(items, points[low]), _slope(items, points[high])
+    share = 0.0 if left >= 0.0 else 1.0 if right <= 0.0 else left / (left - right)
+    b = float(points[low] + share * (points[high] - points[low]))
+    return b, float(np.sum(items.loss(np.full(len(items.p), b))))
+
+
+def _slope(items: Items, b: float) -> float:
+    """The derivative of the losses with respect to the offset."""
+    return float(np.sum(items.slope(np.full(len(items.p), b))))

@@ -17,7 +17,7 @@ from margotree.estimators.initial_tree import number_splits
 from margotree.estimators.input_data import FloatArray, Samples, merge_duplicates, numeric_targets, used_rows
 from margotree.estimators.margin import MarginTreeEstimator
 from margotree.estimators.parameters import CONSTRAINTS, Constraint, with_defaults
-from margotree.problem import Problem, Regression, Splits, Task, check_depth, per_node, topology
+from margotree.problem import Problem, Regression, Splits, SquaredRegression, Task, check_depth, per_node, topology
 from margotree.problem.tasks import task_record
 from margotree.solution import Solution
 from margotree.tree import HyperplaneTree, RegressionTree, Scaling, TargetScaling
@@ -26,7 +26,7 @@ from margotree.tree import HyperplaneTree, RegressionTree, Scaling, TargetScalin
 SPLIT_C, LEAF_C = 0.01, 10.0
 
 #: The loss that the engines minimise.
-LOSSES = ("epsilon_insensitive",)
+LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +48,7 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         **CONSTRAINTS,
         "loss": Constraint(
             lambda v: (isinstance(v, str) and v in LOSSES) or (isinstance(v, Task) and v.n_classes == 0),
-            "'epsilon_insensitive' or a task with numeric targets",
+            "'epsilon_insensitive', 'squared_epsilon_insensitive' or a task with numeric targets",
         ),
     }
 
@@ -77,7 +77,10 @@ class MarginTreeRegressor(RegressorMixin, MarginTreeEstimator[NumberSamples, Reg
         return super()._json_terms(problem, samples) | {"task": task_record(problem.task)}
 
     def _task(self) -> Task:
-        return self.loss if isinstance(self.loss, Task) else Regression(_epsilon(self.epsilon))
+        if isinstance(self.loss, Task):
+            return self.loss
+        kind = SquaredRegression if self.loss == "squared_epsilon_insensitive" else Regression
+        return kind(_epsilon(self.epsilon))
 
     def _make_tree(
         self, solution: Solution, samples: NumberSamples, scaling: Scaling, problem: Problem
@@ -145,8 +148,10 @@ class MargotRegressor(MarginTreeRegressor):
         Largest number of features of a formula: one number, or one per leaf.  0: constant leaves.  None: all.
     epsilon : float, default 0.0
         Errors up to this size have no loss, in units of the spread of the targets (see above).
-    loss : {"epsilon_insensitive"} or Task, default "epsilon_insensitive"
-        The loss at leaves; a task of your own has others, such as that of quantiles (docs/extending.md).
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"} or Task, default "epsilon_insensitive"
+        The loss at leaves.  The squared loss is ``max(0, |y - prediction| - epsilon) ** 2``; its bounds are weaker, and
+        proofs cannot be written (docs/regression.md).  A task of your own has other losses, such as that of quantiles
+        (docs/extending.md).
     band : float or "auto", default "auto"
         Width of the band at each split, in which no training sample may lie, as for classifiers.
     scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose

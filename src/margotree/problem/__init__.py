@@ -15,7 +15,17 @@ Start with ``problem.py`` and ``value.py``.
 from margotree.problem.problem import MAX_DEPTH, MulticlassProblem, Problem, check_depth, per_node
 from margotree.problem.protocol import Finding, TrainingProblem
 from margotree.problem.routing import tie
-from margotree.problem.tasks import BINARY, Binary, Choices, Items, Multiclass, Regression, Task, register_task
+from margotree.problem.tasks import (
+    BINARY,
+    Binary,
+    Choices,
+    Items,
+    Multiclass,
+    Regression,
+    SquaredRegression,
+    Task,
+    register_task,
+)
 from margotree.problem.value import Evaluation, Splits, evaluate
 
 __all__ = [
@@ -31,6 +41,7 @@ __all__ = [
     "Problem",
     "Regression",
     "Splits",
+    "SquaredRegression",
     "Task",
     "TrainingProblem",
     "check_depth",

@@ -241,7 +241,7 @@ def _label_settings(table: Table, target: str, options: ColumnOptions, notes: li
         return {"positive": positive}
     values, bad = parse_numbers(list(counts), table)
     if options.above is not None:
-        _check_numeric(table, target, list(counts), bad, "--above")
+        _check_numeric(table, target, bad, "--above")
         if np.all(values > options.above) or not np.any(values > options.above):
             raise TableError(
                 f"--above {options.above:g} divides no rows: the numbers of the target column {target!r} are from "
@@ -249,9 +249,16 @@ def _label_settings(table: Table, target: str, options: ColumnOptions, notes: li
             )
         return {"above": options.above}
     if options.task == "regression" or (options.task is None and len(bad) == 0 and len(counts) > _MOST_CLASSES):
-        _check_numeric(table, target, list(counts), bad, "--task regression")
+        _check_numeric(table, target, bad, "--task regression")
         notes += _regression_note(target, values, options)
         return {"numeric": True}
+    if options.task is None and len(counts) > _MOST_CLASSES:  # meant as numbers, but some are none
+        most = len(bad) < _MIN_NUMERIC_SHARE * len(counts)
+        if most or _comma_hint(table, target):
+            raise TableError(
+                f"{_not_a_number(table, target)}{', but most labels are' if most else ''}.  "
+                f"{_corrections(table, target)}; or add --task classification for one class per label"
+            )
     if len(counts) == 1:
         raise TableError(
             f"all rows have the label {next(iter(counts))!r} in the target column {target!r}; a tree needs two classes"
@@ -265,11 +272,30 @@ def _label_settings(table: Table, target: str, options: ColumnOptions, notes: li
     return {"whole": whole, "spelling": tuple(sorted(counts))}
 
 
-def _check_numeric(table: Table, target: str, cells: list[str], bad: NDArray[np.int64], option: str) -> None:
+def _check_numeric(table: Table, target: str, bad: NDArray[np.int64], option: str) -> None:
     if len(bad):
-        raise TableError(
-            f"{table.source}: {cells[bad[0]]!r} in the target column {target!r} is not a number, which {option} needs"
-        )
+        raise TableError(f"{_not_a_number(table, target)}, which {option} needs.  {_corrections(table, target)}")
+
+
+def _not_a_number(table: Table, target: str) -> str:
+    """The first cell of the target that is not a number, for a message."""
+    row, cell = _first_word(table, target)
+    return f"{table.source}, line {table.lines[row]}: {cell!r} in the target column {target!r} is not a number"
+
+
+def _corrections(table: Table, target: str) -> str:
+    """What to do about such a cell."""
+    if hint := _comma_hint(table, target):
+        return hint.removeprefix("; ").capitalize()
+    cell = shell_quoted(_first_word(table, target)[1])
+    return f"Correct the cell, or add --na {cell} --missing drop if it means a missing value"
+
+
+def _first_word(table: Table, target: str) -> tuple[int, str]:
+    """The row and the content of the first cell of the target that is not a number."""
+    cells = table.column(target)
+    row = int(parse_numbers(cells, table)[1][0])
+    return row, cells[row]
 
 
 def _regression_note(target: str, values: np.ndarray, options: ColumnOptions) -> list[str]:

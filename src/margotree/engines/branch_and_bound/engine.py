@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from margotree.engines import compiled_parts
 from margotree.engines.base import Answer, Engine, Refused
 from margotree.engines.branch_and_bound.portfolio import new_search
+from margotree.engines.branch_and_bound.squared_losses import search_squared_losses
 from margotree.engines.branch_and_bound.strategies import MANY, Setup, lists_nothing, provable_searches, run_strategy
 from margotree.engines.exact.kernels import partial_supports
 from margotree.engines.exact.proof_search import NoProof, Proof
@@ -25,11 +26,11 @@ from margotree.engines.exact.search import Brancher, Search
 from margotree.engines.exact.support_branching import SupportTactics
 from margotree.engines.node.svm import LARGE
 from margotree.engines.numba_backend import Part
-from margotree.engines.polish import without_noise
+from margotree.engines.polish import polish, without_noise
 from margotree.engines.presolve import merge_duplicates, merging_error, standard_scale, without_budget
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value
-from margotree.problem import Problem, Splits, TrainingProblem
+from margotree.problem import Problem, Splits, TrainingProblem, evaluate
 from margotree.problem.problem import FloatArray
 from margotree.problem.tiny_problems import tiny_problem
 from margotree.proof.write import ProofWriter, reason_unprovable
@@ -54,6 +55,7 @@ class BranchAndBound(Engine):
     notes_trees = True
     models = frozenset({"margot", "hfs", "sfs"})
     counts_groups = True
+    squares_losses = True
     writes_proofs = True
 
     def __init__(self, tactics: Tactics | None = None, sparse: SupportTactics | None = None) -> None:
@@ -68,6 +70,8 @@ class BranchAndBound(Engine):
         """None if the engine solves this problem, else the reason."""
         if (reason := super().refuses(problem)) is not None:
             return reason
+        if problem.task.squares_losses:
+            return None
         try:
             sample_items(few_samples(problem))
         except ValueError as error:
@@ -128,6 +132,10 @@ class BranchAndBound(Engine):
         merged, stands_for = merge_duplicates(problem)
         if merged.budget is not None and not _binding(merged):
             merged = without_budget(merged)
+        if merged.task.squares_losses:
+            answer = search_squared_losses(merged, control, start, self.tactics, self.new_search)
+            bound = answer.bound * (1.0 - merging_error(stands_for))
+            return replace(answer, splits=without_noise(merged, answer.splits), bound=bound)
         proof.start(merged, _weights(problem, stands_for))
         setup = Setup(
             problem=merged, start=start, control=control, tactics=self.tactics, sparse=self.sparse, proof=proof,
@@ -139,6 +147,8 @@ class BranchAndBound(Engine):
         bound = max(0.0, search.bound) * (1.0 - merging_error(stands_for))
         bound = min(bound, proof.end(search))
         solved = relative_gap(search.best, bound) <= control.limits.gap
+        if not solved and search.reason is None:
+            search.offer(_polished(merged, search.incumbent, control))
         return Answer(
             splits=without_noise(merged, search.incumbent),
             stopped=_stop_reason(search, control) or (Stopped.SOLVED if solved else Stopped.PRECISION),
@@ -197,6 +207,13 @@ def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:
     ends = np.cumsum(np.bincount(stands_for))[:-1]
     parts = np.split(problem.weight[np.argsort(stands_for, kind="stable")], ends)
     return np.array([math.fsum(part) for part in parts])
+
+
+def _polished(problem: Problem, tree: Splits, control: RunControl) -> Splits:
+    """The tree solved again with its routing and features, or the same tree: for the last digits of its objective."""
+    found = evaluate(problem, tree)
+    support = None if problem.budget is None else tree.w != 0
+    return polish(problem, found.node, support, control, choices=found.choices) or tree
 
 
 def _stop_reason(search: Search, control: RunControl) -> Stopped | None:

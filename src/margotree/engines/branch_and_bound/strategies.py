@@ -338,7 +338,7 @@ def _first_look(setup: Setup, first: Splits) -> Splits:
 def _penalty_branchers(setup: Setup, limit: float) -> tuple[PenaltyBrancher, MargotBrancher]:
     """Branchers that do not list supports: one decides samples first, one features first."""
     problem, control = setup.problem, setup.control
-    penalised = problem if problem.alpha is not None else _budget_as_penalty(problem, limit)
+    penalised = as_penalised(problem, limit)
     features_first = replace(setup.tactics, **FEATURES_FIRST)
     return (
         PenaltyBrancher(penalised, setup.tactics, limit=limit, control=control, log=setup.proof.log()),
@@ -374,9 +374,11 @@ def _sparsified(setup: Setup, brancher: SupportBrancher, search: Search, control
 # -- properties of problems --------------------------------------------------------------------------------------------
 
 
-def _budget_as_penalty(problem: Problem, limit: float) -> Problem:
-    """The problem with its hard budget as a feature penalty above ``limit``: its bounds hold for the hard budget."""
-    return replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
+def as_penalised(problem: Problem, limit: float) -> Problem:
+    """The problem with a hard budget as a feature penalty above ``limit``: its bounds hold for the hard budget."""
+    return (
+        problem if problem.alpha is not None else replace(problem, alpha=np.full(problem.n_nodes, (1.0 + 1e-6) * limit))
+    )
 
 
 def _as_hard_budget(problem: Problem, first: Splits) -> Problem | None:
@@ -413,7 +415,9 @@ def lists_nothing(problem: Problem) -> bool:
     """Whether budgets are searched without lists of supports, which are for samples with one label."""
     if problem.budget is None:
         return False
-    return has_too_many_supports(problem) or problem.max_weight is not None or labels_of(problem) is None
+    if problem.max_weight is not None or problem.task.squares_losses or has_too_many_supports(problem):
+        return True
+    return labels_of(problem) is None
 
 
 def _lists_groups(setup: Setup) -> bool:

@@ -32,6 +32,8 @@ _SUPPORT_FIXED_AT = 0.65
 _SMALL_WEIGHT, _SMALL_WEIGHT_END, _MIN_SCALE = (-1.0, -0.3), 0.1, 0.1
 #: The smoothing width of the hinge losses.
 _HINGE_WIDTH = 0.2
+#: The smoothing width of squared losses, in units of the targets: errors beyond it have linear losses.
+_NO_END = 1e4
 #: The standard deviation of the values of a new tree (a power of ten, the range of its exponent), and a factor for its
 #: last level.
 _NEW_SPREAD, _LAST_LEVEL_FACTOR = (-1.0, 0.5), 0.1
@@ -150,7 +152,12 @@ class SoftTree:
         beta = self.beta_factor**share * self.beta
         plus, minus = terms.hinge_penalties(self.choices(beta, first=share == 0.0))
         scale = max(float(np.max(terms.C)), float(np.max(decay)))  # ratios fit into single precision
-        losses = plus / scale, minus / scale, beta, _HINGE_WIDTH, *terms.corners, _HINGE_WIDTH * terms.unit
+        last_width = _HINGE_WIDTH * terms.unit
+        if terms.task.squares_losses:  # a loss whose smoothing has almost no end is a parabola
+            last_width = _NO_END * terms.unit
+            for penalties in (plus, minus):
+                penalties[terms.n_upper :] *= 2.0 * last_width
+        losses = plus / scale, minus / scale, beta, _HINGE_WIDTH, *terms.corners, last_width
         soft = Soft(self.Z, terms.weight, terms.code, *losses, terms.task.losses_follow_side)
         step_length = (
             (self.step_length * _END_STEP**share * self.free * self.scale[:, None]).reshape(-1).astype(np.float32)

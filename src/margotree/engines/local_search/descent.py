@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from margotree.engines.local_search.initial_splits import Strategy, draw
 from margotree.engines.local_search.kernels.reduced_problem import GAIN
 from margotree.engines.local_search.node_samples import Node, Plane, Rows
-from margotree.engines.local_search.support_search import best_svm
+from margotree.engines.local_search.support_search import best_svm, largest_weights
 from margotree.engines.local_search.training_data import Terms, TrainedTree
 from margotree.engines.local_search.upper_nodes import Proposal, propose
 from margotree.problem import topology
@@ -128,6 +128,7 @@ class Descent:
     def _settle(self, t: int, kind: Strategy) -> None:
         """Initialise one node, route its samples, and compute its choice and cost."""
         node = self._node(t)
+        self._keep_budget(t, node)
         if self.is_upper(t):
             if kind is not Strategy.KEEP:
                 rows, plane = self.rows[t], self.plane(t)
@@ -137,6 +138,13 @@ class Descent:
             self.W[t], self.B[t] = self._best_last(t, node)
         self._update_cost(t, self._with_best_choice(t, node))
         self.stale[t] = True
+
+    def _keep_budget(self, t: int, node: Node) -> None:
+        """Drop the smallest weights beyond a hard budget: the hyperplane may come from a node with a larger one."""
+        terms, budget = self.terms, int(self.terms.budget[t])
+        if terms.limited(t) and not terms.penalised(t) and terms.groups.count(self.W[t]) > budget:
+            kept = largest_weights(node, self.W[t], budget) if len(node.Z) else np.arange(0)
+            self.W[t, np.setdiff1d(np.arange(self.W.shape[1]), kept)] = 0.0
 
     def _node(self, t: int, node: Node | None = None) -> Node:
         """The samples of a node with its choice; the samples of a given ``node`` are not copied."""

@@ -188,8 +188,7 @@ def _with_models(terms: Terms, rows: Rows, node: Node, planes: list[Plane]) -> N
     """The node whose subtree costs are the losses of two models: of the first one on the right, of the second left."""
     model, losses = _models(terms, rows, node), []
     for plane in planes:
-        h, (below, above) = node.heights(plane), model.all_corners
-        losses.append(model.plus * np.maximum(0.0, below - h) + model.minus * np.maximum(0.0, h - above))
+        losses.append(model.items.loss(node.heights(plane)))
     return replace(node, right_cost=losses[0], left_cost=losses[1])
 
 

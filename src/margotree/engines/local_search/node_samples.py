@@ -12,11 +12,11 @@ from margotree.engines.local_search.kernels.reduced_problem import ReducedProble
 from margotree.engines.local_search.kernels.subtree_costs import subtree_costs
 from margotree.engines.local_search.training_data import Terms
 from margotree.engines.node.best_subset.groups import FeatureGroups
-from margotree.engines.trivial_trees import constant_split
+from margotree.engines.trivial_trees import best_constant
 from margotree.problem import Choices
 from margotree.problem.problem import FloatArray
 from margotree.problem.routing import goes_right, in_band, tie
-from margotree.problem.tasks import NO_CHOICE
+from margotree.problem.tasks import NO_CHOICE, Items
 
 #: Indices of samples.
 Rows = NDArray[np.int64]
@@ -48,6 +48,8 @@ class Node:
         Whether the penalties ``plus`` are only for samples that go right, and ``minus`` only for those that go left.
     corners : pair of arrays, or None
         At the last level the values below and above which samples have losses; None for 1 and -1.
+    squared : bool
+        Whether the losses are squared.
     unit : float
         The scale of the values of good hyperplanes.
     groups : FeatureGroups
@@ -63,6 +65,7 @@ class Node:
     groups: FeatureGroups
     by_side: bool = False
     corners: tuple[FloatArray, FloatArray] | None = None
+    squared: bool = False
     unit: float = 1.0
     _spread: list[FloatArray] = field(default_factory=list)
 
@@ -91,6 +94,7 @@ class Node:
             eps=terms.eps,
             by_side=by_side and not last,
             corners=(items.r, items.l) if by_side and last else None,
+            squared=items.squared,
             unit=terms.unit if by_side and last else 1.0,
             groups=terms.groups,
         )
@@ -106,6 +110,7 @@ class Node:
         corners = (corner[rows] for corner in terms.corners)
         of_samples = (self.Z, terms.code[rows], terms.weight[rows], *corners)
         data = (*of_samples, *terms.hinge_penalties(choices), W, B, ties, terms.task.losses_follow_side)
+        data = (*data, terms.task.squares_losses)
         self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
         subtree_costs(*data, 2 * t + 1, self.left_cost)
         subtree_costs(*data, 2 * t + 2, self.right_cost)
@@ -125,6 +130,7 @@ class Node:
             eps=self.eps,
             by_side=self.by_side,
             corners=None if self.corners is None else (self.corners[0][chosen], self.corners[1][chosen]),
+            squared=self.squared,
             unit=self.unit,
             groups=self.groups,
         )
@@ -136,8 +142,7 @@ class Node:
             return float(np.where(right, self.plus, self.minus) @ np.maximum(0.0, 1.0 - np.where(right, h, -h)))
         if self.corners is None:
             return float(self.plus @ np.maximum(0.0, 1.0 - h) + self.minus @ np.maximum(0.0, 1.0 + h))
-        r, l = self.corners  # noqa: E741
-        return float(self.plus @ np.maximum(0.0, r - h) + self.minus @ np.maximum(0.0, h - l))
+        return float(np.sum(self.items.loss(h)))
 
     def right_of(self, h: FloatArray, plane: Plane) -> NDArray[np.bool_] | None:
         """A mask of the samples, with values ``h``, that go right of ``plane``; None if a sample is in the band."""
@@ -157,6 +162,11 @@ class Node:
         return ReducedProblem(
             self.Z, self.plus, self.minus, self.left_cost, self.right_cost, self.by_side, self.groups.of_feature
         )
+
+    @property
+    def items(self) -> Items:
+        """The losses of all samples, times their penalties."""
+        return Items(self.plus, self.minus, *self.all_corners, squared=self.squared)
 
     @property
     def all_corners(self) -> tuple[FloatArray, FloatArray]:
@@ -188,9 +198,7 @@ class Node:
     def best_constant(self) -> tuple[float, float]:
         """The best offset of a hyperplane without features, for a node of the last level, and its objective."""
         if self.corners is not None:
-            m, (r, l) = len(self.plus), self.corners  # noqa: E741
-            label, cost = np.repeat([1.0, -1.0], m), np.concatenate([self.plus, self.minus])
-            return constant_split(label, cost, np.concatenate([r, -l]))
+            return best_constant(self.items)
         plus, minus = float(np.sum(self.plus)), float(np.sum(self.minus))
         return 1.0 if plus >= minus else -1.0, 2.0 * min(plus, minus)
 

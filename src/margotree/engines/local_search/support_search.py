@@ -54,7 +54,8 @@ def plain_svm(
         basis, coordinates = np.linalg.qr(Z.T)
         Z = np.ascontiguousarray(coordinates.T)
     theta = np.append(guess[0] if basis is None else guess[0] @ basis, guess[1])
-    value = svm(Z, node.plus, node.minus, *node.all_corners, theta, first_width, last_width * node.unit, flag)
+    widths = first_width, last_width * node.unit
+    value = svm(Z, node.plus, node.minus, *node.all_corners, theta, *widths, node.squared, flag)
     w = theta[:-1].copy() if basis is None else basis @ theta[:-1]
     return (w, float(theta[-1])), value
 
@@ -79,7 +80,8 @@ def svm_on(node: Node, cols: Columns, guess: Plane, last_width: float, flag: Flo
     theta[:-1], theta[-1] = guess[0][cols], guess[1]
     # Contiguous rows: kernels would be compiled again for another layout.
     widths = WARM * node.unit, last_width * node.unit
-    value = svm(node.Z.take(cols, axis=1), node.plus, node.minus, *node.all_corners, theta, *widths, flag)
+    Z = node.Z.take(cols, axis=1)
+    value = svm(Z, node.plus, node.minus, *node.all_corners, theta, *widths, node.squared, flag)
     w = np.zeros(node.Z.shape[1])
     w[cols] = theta[:-1]
     return (w, float(theta[-1])), value
@@ -173,9 +175,7 @@ def _neighbouring_supports(terms: Terms, t: int, node: Node, plane: Plane) -> It
     """
     current, droppable = node.groups.used(plane[0]), smallest_weights(node, plane[0], _MAX_DROPPED).tolist()
     h = node.heights(plane)
-    r, l = node.all_corners  # noqa: E741
-    loss_slope = np.where(h < r, node.plus, 0.0) - np.where(h > l, node.minus, 0.0)
-    gradient = node.groups.norms((loss_slope @ node.Z) * node.spread)
+    gradient = node.groups.norms((node.items.slope(h) @ node.Z) * node.spread)
     gradient[current] = 0.0
     addable = [added for added in np.argsort(-gradient, kind="stable")[:_MAX_ADDED].tolist() if gradient[added] > 0]
     used, penalised = current.tolist(), terms.penalised(t)

@@ -3,7 +3,7 @@
 - ``base.py``: :class:`Task`, what every task defines, and :class:`Items`, the losses of the samples at a node;
 - ``binary.py``: two classes;
 - ``multiclass.py``: any number of classes, ``bipartitions.py``: which of them an upper node can separate;
-- ``regression.py``: numeric targets;
+- ``regression.py``: numeric targets, with linear and with squared losses;
 - ``registry.py``: tasks by name, for saved trees;
 - ``binaries.py``: losses and choices in terms of binary variables, for mixed-integer models.
 
@@ -15,9 +15,10 @@ from margotree.problem.tasks.binaries import ChoiceVariables, ConditionalLosses
 from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
 from margotree.problem.tasks.registry import register_task, task_from_record, task_record
-from margotree.problem.tasks.regression import Regression
+from margotree.problem.tasks.regression import Regression, SquaredRegression
 
 register_task(Regression.name, Regression)
+register_task(SquaredRegression.name, SquaredRegression)
 
 __all__ = [
     "BINARY",
@@ -30,6 +31,7 @@ __all__ = [
     "Multiclass",
     "OneSided",
     "Regression",
+    "SquaredRegression",
     "Task",
     "check_items",
     "one_sided",

@@ -19,23 +19,38 @@ NO_CHOICE: IndexArray = np.zeros(0, dtype=np.int64)
 class Items(NamedTuple):
     """The losses ``p max(0, r - h) + m max(0, h - l)`` of samples at a node, without ``C`` and sample weights.
 
+    With ``squared`` they are ``p max(0, r - h)^2 + m max(0, h - l)^2``.
+
     Parameters
     ----------
     p, r : array of shape (n,)
         Penalty of a value ``h`` below the corner ``r``, and that corner.
     m, l : array of shape (n,)
         Penalty of a value ``h`` above the corner ``l``, and that corner.
+    squared : bool
+        Whether losses grow with the square of the distance from the corner.
     """
 
     p: FloatArray
     m: FloatArray
     r: FloatArray
     l: FloatArray  # noqa: E741
+    squared: bool = False
 
     def loss(self, h: FloatArray) -> FloatArray:
         """The loss of every sample whose value at the node's hyperplane is ``h``."""
-        loss: FloatArray = self.p * np.maximum(0.0, self.r - h) + self.m * np.maximum(0.0, h - self.l)
+        below, above = np.maximum(0.0, self.r - h), np.maximum(0.0, h - self.l)
+        if self.squared:
+            below, above = below * below, above * above
+        loss: FloatArray = self.p * below + self.m * above
         return loss
+
+    def slope(self, h: FloatArray) -> FloatArray:
+        """The derivative of :meth:`loss` with respect to ``h``; at a corner without square, 0."""
+        below, above = np.maximum(0.0, self.r - h), np.maximum(0.0, h - self.l)
+        if self.squared:
+            return 2.0 * (self.m * above - self.p * below)
+        return np.where(above > 0.0, self.m, 0.0) - np.where(below > 0.0, self.p, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,6 +112,8 @@ class Task(ABC):
     n_classes: int = 0
     #: Whether at upper nodes the penalty ``p`` is only for samples that go right, ``m`` only for those that go left.
     losses_follow_side: bool = False
+    #: Whether the losses at the last level are squared, see :class:`Items`; those at upper nodes never are.
+    squares_losses: bool = False
     #: Whether nodes have something discrete to choose, see :class:`Choices`.
     has_choices: bool = False
 
@@ -222,8 +239,10 @@ class Task(ABC):
     def conditional_losses(self, y: NDArray[Any], *, last: bool) -> ConditionalLosses:
         """All losses that samples can have at a node.
 
-        By default those of :meth:`items`, for tasks without choices.
+        By default those of :meth:`items`, for tasks without choices and without squared losses.
         """
+        if self.squares_losses:
+            raise ValueError(f"the squared losses of a {self.name} problem are not piecewise linear")
         right = self.items(y, last=last, side=np.ones(len(y), dtype=np.int64))
         left = right if last else self.items(y, last=last, side=np.full(len(y), -1))
         parts: list[tuple[IndexArray, float, FloatArray, FloatArray, int]] = []
@@ -291,8 +310,14 @@ def check_items(task: Task, y: NDArray[Any]) -> None:
     if task.has_choices:
         return
     right, left = np.ones(len(y), dtype=np.int64), np.full(len(y), -1, dtype=np.int64)
-    for items in (task.items(y, last=True), *(task.items(y, last=False, side=side) for side in (right, left))):
-        if not all(np.all(np.isfinite(part)) for part in items):
+    last, *upper = task.items(y, last=True), *(task.items(y, last=False, side=side) for side in (right, left))
+    if bool(last.squared) != task.squares_losses or any(items.squared for items in upper):
+        raise ValueError(
+            f"a {task.name} problem has squared losses at all last-level nodes if squares_losses is set, and at no "
+            "other node"
+        )
+    for items in (last, *upper):
+        if not all(np.all(np.isfinite(part)) for part in items[:4]):
             raise ValueError(f"the penalties and corners of a {task.name} problem must be finite")
         if np.any((items.p < 0.0) | (items.m < 0.0)):
             raise ValueError(f"the penalties p and m of a {task.name} problem must not be negative")

@@ -63,5 +63,25 @@ class Regression(Task):
         r, l = corners(len(y))  # noqa: E741
         return Items(p=(side > 0).astype(np.float64), m=(side < 0).astype(np.float64), r=r, l=l)
 
-    def proof_losses(self) -> dict[str, Any]:
+    def proof_losses(self) -> dict[str, Any] | None:
         return {"kind": "intervals", "below": 1.0, "above": 1.0, "under": self.epsilon, "over": self.epsilon}
+
+
+class SquaredRegression(Regression):
+    """:class:`Regression` with the loss ``max(0, |y - h| - epsilon)^2`` at last-level nodes."""
+
+    name = "squared_regression"
+    squares_losses = True
+
+    def items(
+        self,
+        y: NDArray[Any],
+        *,
+        last: bool,
+        side: IndexArray | None = None,
+        choice: IndexArray = NO_CHOICE,
+    ) -> Items:
+        return super().items(y, last=last, side=side, choice=choice)._replace(squared=last)
+
+    def proof_losses(self) -> None:
+        return None

@@ -208,7 +208,7 @@ def _search_edges(
     for k in range(uniforms.shape[0]):
         if flag[0] != 0.0 or failed == _MAX_FAILED:
             return
-        if state[1] < value:
+        if k == 0 or state[1] < value:
             value = state[1]
             for i in range(m):
                 distance[i] = abs(h[i])

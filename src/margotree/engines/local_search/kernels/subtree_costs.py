@@ -23,6 +23,7 @@ def subtree_costs(
     B: F8,
     tie: F8,
     by_side: bool,
+    squared: bool,
     top: int,
     cost: F8,
 ) -> None:
@@ -31,7 +32,8 @@ def subtree_costs(
     ``plus`` and ``minus`` are the penalties of values below and above a corner, per node and class, and ``code`` is the
     class of each sample. The corners are 1 and -1 at upper nodes, ``plus_corner`` and ``minus_corner`` at the last
     level. If ``by_side`` is set, ``plus`` is at upper nodes only for samples that go right, ``minus`` only for those
-    that go left. A sample within ``tie[t]`` of the hyperplane of node ``t`` goes right; bands are not considered.
+    that go left. If ``squared`` is set, the losses at the last level are squared. A sample within ``tie[t]`` of the
+    hyperplane of node ``t`` goes right; bands are not considered.
     """
     last = B.size // 2
     for i in range(code.size):
@@ -40,7 +42,10 @@ def subtree_costs(
         while True:
             h = dot(Z[i], W[t]) + B[t]
             if t >= last:
-                total += plus[t, k] * max(0.0, plus_corner[i] - h) + minus[t, k] * max(0.0, h - minus_corner[i])
+                below, above = max(0.0, plus_corner[i] - h), max(0.0, h - minus_corner[i])
+                if squared:
+                    below, above = below * below, above * above
+                total += plus[t, k] * below + minus[t, k] * above
                 break
             right = h >= -tie[t]
             if by_side:

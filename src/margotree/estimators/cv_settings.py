@@ -128,7 +128,7 @@ def _settings(
 
 #: For numbers: the depths, the values of C at leaves and at splits, and the widths of the tube.
 DEPTHS_OF_NUMBERS = (1, 2, 3, 4)
-LEAF_C, SPLIT_C = (1.0, 10.0, 100.0), (0.01, 1.0)
+LEAF_C, SPLIT_C = (3.0, 30.0, 300.0), (0.01, 1.0)
 EPSILONS = (0.0, 0.1)
 #: The losses; the squared one has no tube unless widths are given.
 LINEAR_LOSS, SQUARED_LOSS = "epsilon_insensitive", "squared_epsilon_insensitive"

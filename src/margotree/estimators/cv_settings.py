@@ -61,10 +61,12 @@ class Setting:
     def simplicity(self) -> tuple[float, ...]:
         """A sort key; of settings with equal scores the smallest is chosen.
 
-        In this order: depth, number of features, complexity of the schedule, C of the last level.
+        In this order: depth, number of features, squared loss first (its formulas vary less from sample to sample),
+        complexity of the schedule, C of the last level.
         """
         budget = self.budget if isinstance(self.budget, (tuple, list)) else [self.budget or 0]
-        return self.depth, float(max(budget)), _SCHEDULE_COMPLEXITY.get(self.schedule, 0), *_sort_key(self.C)[-1:]
+        complexity = _SCHEDULE_COMPLEXITY.get(self.schedule, 0)
+        return self.depth, float(max(budget)), self.loss == LINEAR_LOSS, complexity, *_sort_key(self.C)[-1:]
 
 
 def schedules(depth: int, n_classes: int = 2) -> dict[str, tuple[float, ...]]:

@@ -149,6 +149,7 @@ def test_duplicates_are_left_out_in_parts():
 def test_splits_beyond_the_allowed_work_keep_the_margins_of_the_fit(monkeypatch):
     tree, problem = fitted_problem(LocalSVMTreeClassifier(depth=2, C=10), *two_classes(200))
     monkeypatch.setattr(cv, "MAX_WORK", 200.0**2 * 6)
+    monkeypatch.setattr(cv, "_MANY", 50)
     found = cv.cross_validated_margins(tree, problem, problem.weight)
     assert 0 not in found.values and found.values and not found.like_new
     monkeypatch.setattr(cv, "_MANY", 20)
@@ -164,6 +165,17 @@ def test_where_margins_say_nothing_the_probabilities_are_the_shares_of_the_label
     np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]])[:, 1], shares, atol=0.002)
     weighted = LocalSVMTreeClassifier(depth=1, class_weight={0: 1, 1: 1.3}).fit(X, y)
     np.testing.assert_allclose(weighted.predict_proba([[0.0], [1.0]])[:, 1], shares, atol=0.002)
+
+
+def test_steps_and_a_slope():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (3000, 1))
+    log_odds = np.where(X[:, 0] > 0, 1.0, -1.0) * 2 + 0.5 * X[:, 0]
+    y = (rng.random(3000) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    model = LocalSVMTreeClassifier(depth=1, C=10).fit(X, y)
+    rule = model.tree_.probabilities
+    assert np.all(rule.step > 1) and rule.slope[0, 0] < -0.01
+    np.testing.assert_allclose(model.predict_proba([[-2.5], [0.5], [2.5]])[:, 1], [0.037, 0.905, 0.963], atol=0.03)
 
 
 def test_the_two_labels_may_have_different_slopes():

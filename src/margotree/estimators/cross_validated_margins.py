@@ -27,7 +27,7 @@ N_FOLDS = 5
 #: split on. It takes less than about half a second. Splits beyond it are not trained again.
 MAX_WORK = 2e8
 #: From this number of samples per feature on, the margins of the fit differ little from those of new samples.
-_MANY = 50
+_MANY = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_expit, logsumexp
 
 from margotree.estimators.cross_validated_margins import N_FOLDS, cross_validated_margins
@@ -33,7 +33,7 @@ _RIDGE = 0.1
 _MAX_STEPS, _SHORTEST_STEP, _TOLERANCE = 50, 1e-6, 1e-10
 #: The smallest and the largest slope of the log odds per margin, and their largest step, for two classes.
 _LEAST_SLOPE, _LARGEST_SLOPE, _LARGEST_STEP = 1e-6, 1e6, 40.0
-#: A second fitted number has to reduce the log-loss of all samples by this amount.
+#: Every number after the first has to reduce the log-loss of all samples by this amount.
 _LEAST_GAIN = 1.0
 
 
@@ -136,16 +136,25 @@ _Form = tuple[FloatArray, FloatArray]
 
 
 def _best_form(samples: _Samples, fold: IndexArray) -> _Form:
-    """Return slopes and steps of the form of the log odds with the smallest cross-validated log-loss."""
+    """Return slopes and steps of the form of the log odds with the smallest cross-validated log-loss.
+
+    Steps together with a slope are compared with the steps alone, if these are better than slopes: where the margins say
+    something, the steps are too confident, as the features of the splits were chosen with all samples.
+    """
     if len(set(samples.side)) < 2:
         return _one_slope(samples)
-    forms: list[Callable[[_Samples], _Form]] = [_one_slope, _two_slopes, _two_steps]
-    losses = np.array([_LEAST_GAIN * (form is not _one_slope) for form in forms])
-    for k in range(N_FOLDS):
-        rest, left_out = samples[fold != k], samples[fold == k]
-        if len(rest.code) and len(left_out.code):
-            losses += [left_out.log_loss(*form(rest)) for form in forms]
-    return forms[int(np.argmin(losses))](samples)
+    splits = [(samples[fold != k], samples[fold == k]) for k in range(N_FOLDS)]
+
+    def loss(form: Callable[[_Samples], _Form]) -> float:
+        return sum(left_out.log_loss(*form(rest)) for rest, left_out in splits if len(rest.code) and len(left_out.code))
+
+    best, least = _one_slope, loss(_one_slope)
+    for form in (_two_slopes, _two_steps):
+        if (found := loss(form) + _LEAST_GAIN) < least:
+            best, least = form, found
+    if best is _two_steps and loss(_steps_and_slope) + 2 * _LEAST_GAIN < least:
+        best = _steps_and_slope
+    return best(samples)
 
 
 def _one_slope(samples: _Samples) -> _Form:
@@ -170,6 +179,21 @@ def _two_steps(samples: _Samples) -> _Form:
         here = samples.side == side
         step[k] = _factor(samples.side[here], samples[here], target[here], 0.0, _LARGEST_STEP)
     return np.full(2, _LEAST_SLOPE), step
+
+
+def _steps_and_slope(samples: _Samples) -> _Form:
+    """A step for each label and a common slope."""
+    target, at = samples.targets(), (samples.side > 0).astype(np.int64)
+    design = np.column_stack([-(1.0 - at), at, samples.d])
+
+    def loss(factors: FloatArray) -> tuple[float, FloatArray]:
+        log_odds = design @ factors + samples.shift
+        likelihood = target * log_expit(log_odds) + (1.0 - target) * log_expit(-log_odds)
+        return -float(samples.count @ likelihood), (samples.count * (expit(log_odds) - target)) @ design
+
+    bounds = [(0.0, _LARGEST_STEP), (0.0, _LARGEST_STEP), (_LEAST_SLOPE, _LARGEST_SLOPE)]
+    found = minimize(loss, [1.0, 1.0, 0.1], jac=True, method="L-BFGS-B", bounds=bounds).x
+    return np.full(2, found[2]), found[:2]
 
 
 def _factor(x: FloatArray, samples: _Samples, target: FloatArray, least: float, largest: float) -> float:

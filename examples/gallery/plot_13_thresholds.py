@@ -5,8 +5,8 @@ Thresholds for a rare class
 One patient in twenty is ill. ``class_weight="balanced"`` makes the splits separate the ill from the well; the
 probabilities remain those of the data. A threshold on the probability then decides who counts as ill: a low one finds
 more of the ill, with more false alarms. ``TunedThresholdClassifierCV`` of scikit-learn chooses it by cross-validation,
-and ``margotree predict --threshold ill=0.1`` applies one to a saved tree. Reliable probabilities make the choice simple:
-if a missed case costs nine times as much as a false alarm, the threshold is 0.1.
+and ``margotree predict --threshold ill=0.1`` applies one to a saved tree. Reliable probabilities make the choice
+simple: if a missed case costs nine times as much as a false alarm, the threshold is 0.1.
 """
 
 import matplotlib.pyplot as plt

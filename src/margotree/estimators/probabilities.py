@@ -138,8 +138,8 @@ _Form = tuple[FloatArray, FloatArray]
 def _best_form(samples: _Samples, fold: IndexArray) -> _Form:
     """Return slopes and steps of the form of the log odds with the smallest cross-validated log-loss.
 
-    Steps together with a slope are compared with the steps alone, if these are better than slopes: where the margins say
-    something, the steps are too confident, as the features of the splits were chosen with all samples.
+    Steps together with a slope are compared with the steps alone, if these are better than slopes. Otherwise they would
+    often be too confident, as the features of the splits were chosen with all samples.
     """
     if len(set(samples.side)) < 2:
         return _one_slope(samples)

@@ -7,19 +7,15 @@ returns in nearly every refit is needed; of features that replace each other, ea
 Predictions are often more stable than the features: here several measurements say nearly the same.
 """
 
-import warnings
-
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer
 
 from margotree import MargotClassifier
-from margotree.estimators import FewSplitsWarning
 from margotree.model_selection import tree_stability
 from margotree.plots import plot_stability
 
-warnings.simplefilter("ignore", FewSplitsWarning)  # some refits need one split only
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-model = MargotClassifier(depth=2, C=[1, 100], budget=2, time_limit=0.4)
+model = MargotClassifier(depth=1, C=10, budget=2, time_limit=2)
 found = tree_stability(model, X, y.map({0: "malignant", 1: "benign"}), n_refits=20)
 print(found)
 plot_stability(found)

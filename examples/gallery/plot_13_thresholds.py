@@ -34,7 +34,7 @@ for threshold in (0.5, chosen):
 # %%
 # Sensitivity and specificity on new samples, for every threshold.
 
-thresholds = np.geomspace(ill.min(), 0.99, 200)
+thresholds = np.geomspace(0.002, 1, 200)
 sensitivity = [100 * np.mean(ill[y_test == "ill"] >= p) for p in thresholds]
 specificity = [100 * np.mean(ill[y_test == "well"] < p) for p in thresholds]
 figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
@@ -42,9 +42,10 @@ ax.plot(thresholds, sensitivity, label="sensitivity: the ill that are found", co
 ax.plot(thresholds, specificity, label="specificity: the well that are not alarmed", color="#4878a8")
 for at, name in ((0.5, "more probable"), (chosen, "tuned")):
     ax.axvline(at, color="0.4", linestyle="--", linewidth=1)
-    ax.annotate(f"{name}: {at:.2g}", (at, 3), xytext=(4, 0), textcoords="offset points", size=9)
+    ax.annotate(f"{name}: {at:.2g}", (at, 3), xytext=(-4, 0), textcoords="offset points", size=9, ha="right")
 ax.set(xscale="log", xlabel="threshold on the probability of ill", ylabel="% of new samples", ylim=(0, 102))
-ax.set_xticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"])
+ticks = ["0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"]
+ax.set_xticks([float(tick) for tick in ticks], ticks)
 ax.minorticks_off()
-ax.legend(loc="center left", frameon=False)
+ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
 plt.show()

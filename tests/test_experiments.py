@@ -15,7 +15,7 @@ import pytest
 from margotree.cli import main as cli
 from margotree.model_selection import Rows
 from margotree.paper import experiments
-from margotree.paper.data import DataError, paper_table
+from margotree.paper.data import DataError, DataMissingError, paper_table
 from margotree.paper.experiments import search
 from margotree.paper.experiments.__main__ import main
 from margotree.paper.experiments.backends import joblib_backend
@@ -187,11 +187,29 @@ def test_a_run_continues_with_the_available_sets(tmp_path, capsys):
     summary = experiments.run(["synthetic"], out=file, only=["local_svm"], progress=0)
     assert summary.made == 2 and list(summary.absent) == ["fourclass"] and "1 sets left out" in str(summary)
     assert main(["run", "synthetic", "--only", "local_svm", "--out", file, "--resume", "--quiet"]) == 1
-    assert "left out: fourclass: fourclass is not here: put" in capsys.readouterr().err
+    assert "left out: fourclass is not here: put" in capsys.readouterr().err
     code = cli(["experiment", "synthetic", "--only", "local_svm", "--out", file, "--resume", "--json", "--quiet"])
     assert code == 1 and list(json.loads(capsys.readouterr().out)["absent"]) == ["fourclass"]
     text = experiments.table("datasets", file)
     assert "Breast Cancer D." in text and "Data missing: Breast Cancer W." in text
+
+
+@pytest.mark.usefixtures("offline")
+def test_an_offline_run_says_once_what_is_missing(tmp_path, capsys):
+    asked = ["--set", "Sonar", "--set", "Parkinsons"]
+    command = ["experiment", "test_accuracy", "--only", "margot", "--out", str(tmp_path / "a.sqlite"), "--quiet"]
+    assert cli([*command, *asked]) == 3
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "Parkinsons, Sonar are not here: put parkinsons.csv, sonar.csv into a folder and set" in said
+    command = ["experiment", "synthetic", "--only", "local_svm", "--out", str(tmp_path / "b.sqlite"), "--quiet"]
+    assert cli(command) == 1
+    assert capsys.readouterr().err.count("not here") == 1
+    reason = DataMissingError.of_all([DataMissingError({"A": "a.csv"}, tmp_path, ["x"]),
+                                      DataMissingError({"B": "b.csv"}, tmp_path, ["y"])])  # fmt: skip
+    summary = experiments.RunSummary(absent={"A": reason, "C": DataError("C has an infinite number")})
+    assert (
+        summary.left_out() == [str(reason), "C has an infinite number"] and str(reason).count("set MARGOTREE_DATA") == 1
+    )
 
 
 @pytest.mark.usefixtures("offline")

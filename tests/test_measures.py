@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris, make_classification
 from sklearn.model_selection import TunedThresholdClassifierCV
 
 from margotree import LocalSVMTreeClassifier
-from margotree.measures import imbalance_note, measure_classification, summary_table
+from margotree.measures import imbalance_note, measure_classification, measure_regression, summary_table
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -35,6 +35,16 @@ def test_every_measure_is_that_of_scikit_learn(n_classes):
     assert found.log_loss == pytest.approx(metrics.log_loss(y, shares, labels=model.classes_))
     assert str(found.confusion[0, 1]) in found.class_table() and "this tree" in summary_table({"this tree": found})
     assert found.record()["by_class"][0]["class"] == "a"
+
+
+def test_the_measures_of_numbers_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y, predicted = rng.normal(size=(2, 50))
+    found = measure_regression(y, predicted)
+    assert found.r2 == pytest.approx(metrics.r2_score(y, predicted))
+    assert found.mae == pytest.approx(metrics.mean_absolute_error(y, predicted))
+    assert found.rmse == pytest.approx(metrics.root_mean_squared_error(y, predicted))
+    assert np.isnan(measure_regression([1.0, 1.0], [1.0, 2.0]).r2) and "R2 -" in measure_regression([1.0], [2.0]).text()
 
 
 def test_classes_that_do_not_occur_have_no_sensitivity():

@@ -5,7 +5,9 @@ import json
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +16,10 @@ from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split
 
+from browser import chromium
 from margotree import LocalSVMTreeClassifier, Tree
 from margotree.cli import main
-from margotree.estimators.probabilities import cross_validated_values, tree_leaves
+from margotree.estimators import cross_validated_margins as cv
 from margotree.problem import Splits, topology
 from margotree.tree import Scaling
 from margotree.tree.probabilities import LeafShares, MarginProbabilities, SmoothedShares
@@ -90,21 +93,26 @@ def test_weights_of_samples_count_as_repetition():
     np.testing.assert_allclose(small.predict_proba(X), LocalSVMTreeClassifier().fit(X, y).predict_proba(X), atol=1e-4)
 
 
-def test_scores_are_those_of_splits_trained_without_the_sample():
-    X, y = two_classes(60, flip_y=0.3)
-    model = LocalSVMTreeClassifier(depth=1, C=100)
+def fitted_problem(model, X, y, weight=None):
+    """The tree and the training problem of a fit."""
     seen = {}
-    make_tree = LocalSVMTreeClassifier._make_tree
+    make_tree = type(model)._make_tree
 
     def noting(self, solution, samples, scaling, problem):
         seen["problem"] = problem
         return make_tree(self, solution, samples, scaling, problem)
 
     model._make_tree = noting.__get__(model)
-    tree, problem = model.fit(X, y).tree_, seen["problem"]
-    node = (tree_leaves(tree, problem) - 1) // 2
-    values = cross_validated_values(tree, problem, node)[0]
-    code = (problem.y > 0).astype(int)
+    return model.fit(X, y, weight).tree_, seen["problem"]
+
+
+def test_margins_are_those_of_splits_trained_without_the_sample():
+    X, y = two_classes(60, flip_y=0.3)
+    model = LocalSVMTreeClassifier(depth=1, C=100)
+    tree, problem = fitted_problem(model, X, y)
+    found = cv.cross_validated_margins(tree, problem, problem.weight)
+    code, values = (problem.y > 0).astype(int), np.empty(60)
+    values[found.folds.row] = found.values[0]
     fold = np.empty(len(code), dtype=int)
     fold[np.argsort(code, kind="stable")] = np.arange(len(code)) % 5
     for k in range(5):
@@ -113,6 +121,72 @@ def test_scores_are_those_of_splits_trained_without_the_sample():
         np.testing.assert_allclose(values[left_out], other.decision_function(scaled[left_out]), rtol=1e-5)
         points = tree.scaling.offset + tree.scaling.scale * scaled[left_out]
         assert not np.allclose(values[left_out], model.decision_function(points), rtol=1e-2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_upper_splits_are_trained_again_with_the_sides_of_the_other_samples(n_classes):
+    X, y = two_classes(200) if n_classes == 2 else load_wine(return_X_y=True)
+    tree, problem = fitted_problem(LocalSVMTreeClassifier(depth=2, C=10), X, y)
+    found = cv.cross_validated_margins(tree, problem, problem.weight)
+    assert 0 in found.values and found.like_new
+    at = tree.side(np.asarray(problem.X), 0)
+    own = at[0][found.folds.row]
+    assert not np.allclose(found.values[0], own, rtol=1e-2)
+    # Nearly all samples keep their side; those left out may change it, the others may not.
+    assert 0.8 < np.mean((found.values[0] >= 0) == at[1][found.folds.row]) <= 1.0
+    distances, label = found.distances(tree, np.asarray(problem.X), np.arange(len(own)))
+    assert np.all(distances[np.arange(len(label)), label] == 0) and np.all(distances >= 0)
+
+
+def test_duplicates_are_left_out_in_parts():
+    count = np.array([1.0, 7.0, 1.0, 2.0])
+    folds = cv.Folds.of(np.array([0, 0, 1, 1]), np.zeros(4, dtype=int), count)
+    np.testing.assert_allclose(np.bincount(folds.row, folds.count), count)
+    assert np.array_equal(np.bincount(folds.row), [1, 5, 1, 5])
+    assert np.allclose(folds.left_out.sum(axis=1), 1)
+
+
+def test_splits_beyond_the_allowed_work_keep_the_margins_of_the_fit(monkeypatch):
+    tree, problem = fitted_problem(LocalSVMTreeClassifier(depth=2, C=10), *two_classes(200))
+    monkeypatch.setattr(cv, "MAX_WORK", 200.0**2 * 6)
+    monkeypatch.setattr(cv, "_MANY", 50)
+    found = cv.cross_validated_margins(tree, problem, problem.weight)
+    assert 0 not in found.values and found.values and not found.like_new
+    monkeypatch.setattr(cv, "_MANY", 20)
+    assert cv.cross_validated_margins(tree, problem, problem.weight).like_new
+
+
+def test_where_margins_say_nothing_the_probabilities_are_the_shares_of_the_labels():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (2000, 1)).astype(float)
+    y = (rng.random(2000) < np.where(X[:, 0] > 0, 0.7, 0.1)).astype(int)
+    model = LocalSVMTreeClassifier(depth=1).fit(X, y)
+    shares = [y[X[:, 0] == value].mean() for value in (0, 1)]
+    np.testing.assert_allclose(model.predict_proba([[0.0], [1.0]])[:, 1], shares, atol=0.002)
+    weighted = LocalSVMTreeClassifier(depth=1, class_weight={0: 1, 1: 1.3}).fit(X, y)
+    np.testing.assert_allclose(weighted.predict_proba([[0.0], [1.0]])[:, 1], shares, atol=0.002)
+
+
+def test_steps_and_a_slope():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (3000, 1))
+    log_odds = np.where(X[:, 0] > 0, 1.0, -1.0) * 2 + 0.5 * X[:, 0]
+    y = (rng.random(3000) < 1 / (1 + np.exp(-log_odds))).astype(int)
+    model = LocalSVMTreeClassifier(depth=1, C=10).fit(X, y)
+    rule = model.tree_.probabilities
+    assert np.all(rule.step > 1) and rule.slope[0, 0] < -0.01
+    np.testing.assert_allclose(model.predict_proba([[-2.5], [0.5], [2.5]])[:, 1], [0.037, 0.905, 0.963], atol=0.03)
+
+
+def test_the_two_labels_may_have_different_slopes():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (3000, 1))
+    y = (rng.random(3000) < 1 / (1 + np.exp(-X[:, 0] * np.where(X[:, 0] > 0, 3.0, 0.4)))).astype(int)
+    model = LocalSVMTreeClassifier(depth=1).fit(X, y)
+    rule = model.tree_.probabilities
+    assert rule.slope[0, 0] < 2 * rule.slope[1, 1] and not rule.step.any()
+    truth = 1 / (1 + np.exp([2 * 0.4, -2 * 3.0]))
+    np.testing.assert_allclose(model.predict_proba([[-2.0], [2.0]])[:, 1], truth, atol=0.05)
 
 
 def test_new_samples_have_better_probabilities_than_the_shares_of_leaves():
@@ -140,11 +214,12 @@ def test_smoothed_shares_by_hand():
 def test_margin_probabilities_by_hand():
     splits = Splits(w=[[2.0]], b=[0.0])
     rule = MarginProbabilities(
-        intercept=np.zeros(2), slope=-0.5 * np.eye(2), farthest=1e300, floor=0.02, class_weight=np.array([1.0, 3.0])
-    )
+        intercept=np.zeros(2), slope=-0.5 * np.eye(2), step=np.array([0.2, 0.3]), farthest=1e300, floor=0.02,
+        class_weight=np.array([1.0, 3.0]),
+    )  # fmt: skip
     tree = Tree(splits=splits, scaling=Scaling.identity(1), classes=["a", "b"], probabilities=rule)
     for x in (-3.0, -0.2, 0.4, 2.0):
-        weighted = 0.98 / (1 + np.exp(-0.5 * 2.0 * x)) + 0.01
+        weighted = 0.98 / (1 + np.exp(-0.5 * 2.0 * x - (0.3 if x > 0 else -0.2))) + 0.01
         odds = weighted / (1 - weighted) / 3
         assert tree.predict_proba([[x]])[0, 1] == pytest.approx(odds / (1 + odds), rel=1e-12)
 
@@ -197,6 +272,16 @@ def test_files_of_earlier_versions_have_the_shares_of_leaves():
     assert isinstance(old.probabilities, LeafShares)
 
 
+def test_files_without_steps_have_none():
+    from margotree.tree import file
+
+    model, X, _ = grown()
+    record = model.tree_.to_dict()
+    assert record["tree"]["probabilities"].pop("step") == [0, 0]
+    record["checksum"] = file.checksum_of(record["tree"])
+    assert np.array_equal(Tree.from_dict(record).predict_proba(X), model.predict_proba(X))
+
+
 @pytest.mark.parametrize(
     "entry",
     [
@@ -204,6 +289,10 @@ def test_files_of_earlier_versions_have_the_shares_of_leaves():
         {"kind": "margin", "intercept": [0, 0, 0], "slope": [[0] * 3] * 3, "farthest": 1, "floor": 0.1,
          "class_weight": [1, 1, 1]},
         {"kind": "margin", "intercept": [0, 0], "slope": [[0, 0]] * 2, "farthest": 1, "floor": 0,
+         "class_weight": [1, 1]},
+        {"kind": "margin", "intercept": [0, 0], "slope": [[0, 0]] * 2, "step": [0, -1], "farthest": 1, "floor": 0.1,
+         "class_weight": [1, 1]},
+        {"kind": "margin", "intercept": [0, 0], "slope": [[0, 0]] * 2, "step": [0], "farthest": 1, "floor": 0.1,
          "class_weight": [1, 1]},
     ],
     ids=str,
@@ -230,15 +319,17 @@ def from_python(tree, X, tmp_path):
 def from_c(tree, X, tmp_path):
     if shutil.which("cc") is None:
         pytest.skip("needs a C compiler on the PATH as cc")
+    library = Path(tempfile.mkdtemp(dir=tmp_path)) / "tree.so"  # a library is loaded once per path
     (tmp_path / "tree.c").write_text(tree.to_c())
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-shared", "-fPIC"]
-    subprocess.run(["cc", *flags, "-o", tmp_path / "tree.so", tmp_path / "tree.c", "-lm"], check=True)
-    c, found = ctypes.CDLL(str(tmp_path / "tree.so")), np.empty((len(X), len(tree.classes)))
+    subprocess.run(["cc", *flags, "-o", library, tmp_path / "tree.c", "-lm"], check=True)
+    c, found = ctypes.CDLL(str(library)), np.empty((len(X), len(tree.classes)))
     row, shares = ctypes.c_double * tree.n_features, (ctypes.c_double * len(tree.classes))()
     for i, x in enumerate(X.tolist()):
         assert c.margotree_predict_proba(row(*x), shares) == 0
         found[i] = shares
-    assert c.margotree_predict_proba(row(*[np.nan] * tree.n_features), shares) == -1
+    missing = c.margotree_predict_proba(row(*[np.nan] * tree.n_features), shares)
+    assert missing == (-1 if tree.splits.w.any() else 0)  # cells that are not used are not checked
     return found
 
 
@@ -256,11 +347,13 @@ def from_sql(tree, X, tmp_path):
 
 def from_duckdb(tree, X, tmp_path):
     duckdb = pytest.importorskip("duckdb", reason="needs duckdb: pip install duckdb")
-    np.savetxt(tmp_path / "rows.csv", X, delimiter=",", fmt="%.17g", header=",".join(tree.features), comments="")
+    numbered = np.column_stack([np.arange(len(X)), X])
+    header = ",".join(["number", *tree.features])
+    np.savetxt(tmp_path / "rows.csv", numbered, delimiter=",", fmt="%.17g", header=header, comments="")
     columns = ", ".join(tree.to_sql(proba=label) for label in tree.classes)
     with duckdb.connect() as base:
         read = f"read_csv('{tmp_path / 'rows.csv'}', header=true, parallel=false, all_varchar=false)"
-        return base.execute(f"SELECT {columns} FROM {read}").fetchall()
+        return base.execute(f"SELECT {columns} FROM {read} ORDER BY number").fetchall()
 
 
 def from_onnx(tree, X, tmp_path):
@@ -270,36 +363,59 @@ def from_onnx(tree, X, tmp_path):
     return session.run(["probabilities"], {"X": np.ascontiguousarray(X)})[0]
 
 
+@pytest.fixture(scope="module")
+def chrome():
+    yield from chromium()
+
+
+PAGE = "return arguments[0].map((values) => margotree.probabilities(margotree.route(values)))"
+
+
+@pytest.fixture
+def exported(way, request, tmp_path):
+    """A function that computes probabilities with an export."""
+    if way != "page":
+        return lambda tree, X: EXPORTS[way](tree, X, tmp_path)
+    browser = request.getfixturevalue("chrome")
+
+    def from_page(tree, X):
+        tree.to_html(tmp_path / "tree.html")
+        browser.get((tmp_path / "tree.html").as_uri())
+        return browser.execute_script(PAGE, X.tolist())
+
+    return from_page
+
+
 EXPORTS = {"python": from_python, "c": from_c, "sqlite": from_sql, "duckdb": from_duckdb, "onnx": from_onnx}
 
 
-@pytest.mark.parametrize("way", EXPORTS)
+@pytest.mark.parametrize("way", [*EXPORTS, "page"])
 @pytest.mark.parametrize(
     ("n_classes", "settings"), [(2, {"class_weight": "balanced"}), (3, {}), (2, {"proba": "smoothed"})], ids=str
 )
-def test_exports_compute_the_same_probabilities(way, n_classes, settings, tmp_path):
+def test_exports_compute_the_same_probabilities(exported, n_classes, settings):
     model, X, _ = grown(n_classes, **settings)
     rows = np.vstack([X, new_rows(model.tree_, 10_000 - len(X))])
-    rows = rows if way == "onnx" else rows[:1500]
-    found = EXPORTS[way](model.tree_, rows, tmp_path)
-    np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(exported(model.tree_, rows), model.predict_proba(rows), rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("way", EXPORTS)
-def test_exports_of_trees_with_pruned_nodes_and_labels_without_leaves(way, tmp_path):
+@pytest.mark.parametrize("way", [*EXPORTS, "page"])
+def test_exports_of_trees_with_pruned_nodes_and_labels_without_leaves(exported, way):
     rule = MarginProbabilities(
         intercept=np.array([0.1, -0.2, 0.4]), slope=np.array([[-1.0, 0.2, 0.1], [0.3, -0.7, 0.0], [0.1, 0.1, -0.4]]),
-        farthest=3.0, floor=0.01, class_weight=np.array([1.0, 2.0, 0.5]),
+        step=np.array([0.0, 0.7, 0.2]), farthest=3.0, floor=0.01, class_weight=np.array([1.0, 2.0, 0.5]),
     )  # fmt: skip
     tree = Tree(
         splits=Splits(w=[[1.0, 0.5], [0.0, 0.0], [1.0, -1.0]], b=[0.0, 1.0, 0.2]), scaling=Scaling.identity(2),
         classes=["a", "b", "c"], leaf_class=[2, 0, 0, 1], probabilities=rule,
-    ).counted([[-1.0, 0.0], [1.0, 0.0]], [0, 1], [1.0, 1.0])  # fmt: skip
+    )  # fmt: skip
+    samples = [[-1.0, 0.0], [1.0, 0.0]], [0, 1], [1.0, 1.0]
+    constant = replace(tree, splits=Splits(w=np.zeros((3, 2)), b=[1.0, 1.0, -1.0])).counted(*samples)
+    tree = tree.counted(*samples)
     X = np.vstack([np.random.default_rng(0).normal(size=(300, 2)), [[0.0, 0.0]]])
-    np.testing.assert_allclose(EXPORTS[way](tree, X, tmp_path), tree.predict_proba(X), rtol=0, atol=1e-12)
-    constant = replace(tree, splits=Splits(w=np.zeros((3, 2)), b=[1.0, 1.0, -1.0]))
+    np.testing.assert_allclose(exported(tree, X), tree.predict_proba(X), rtol=0, atol=1e-12)
     if way not in {"duckdb", "sqlite"}:  # there no column is used, so that no cell can be missing
-        np.testing.assert_allclose(from_python(constant, X, tmp_path), constant.predict_proba(X), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(exported(constant, X), constant.predict_proba(X), rtol=0, atol=1e-12)
 
 
 def test_sql_of_a_tree_that_never_splits():

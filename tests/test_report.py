@@ -68,11 +68,17 @@ def test_text_from_the_file_is_not_taken_for_markup(store):
     assert "<script>" not in text and "<b>.sqlite" not in text and "a &lt; b &amp; c" in text
 
 
-def test_the_command_writes_the_page_with_figures(store, tmp_path, capsys):
+def test_the_command_writes_the_page_with_figures(store, tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
     assert main(["report", str(store), "--out", str(tmp_path / "r.html")]) == exit_codes.OK
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert re.search(r'<img src="data:image/png;base64,\w', text) and Page(text).open == []
+    monkeypatch.chdir(tmp_path)  # without --out the page is beside the results
+    assert main(["report", str(store), "--no-figures"]) == exit_codes.OK
+    assert store.with_suffix(".html").is_file() and capsys.readouterr().out.split()[-1] == str(
+        store.with_suffix(".html")
+    )
+    store.with_suffix(".html").unlink()
     assert main(["report", str(tmp_path / "nothing.sqlite")]) == exit_codes.DATA
     assert "run the experiment first" in capsys.readouterr().err
     assert main(["table", str(store), "test_accuracy", "--set", SET, "--format", "csv"]) == exit_codes.OK

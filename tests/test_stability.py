@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from margotree import HFSMargotClassifier, MargotRegressor
+from margotree import HFSMargotClassifier, LocalSVMTreeClassifier, MargotRegressor
 from margotree.cli import main
 from margotree.model_selection import tree_stability
 
@@ -70,6 +70,19 @@ def test_the_plot_shows_the_shares():
     ax = plot_stability(tree_stability(stump(), *table(60, noise=0.3), n_refits=4))
     assert max(bar.get_width() for bar in ax.patches) <= 100.0 and "refits agree" in ax.get_title(loc="left")
     plt.close("all")
+
+
+def test_warnings_are_those_of_the_tree_of_all_samples(tmp_path, capsys, recwarn):
+    X, y = table(60)
+    model = LocalSVMTreeClassifier(depth=2, C=0.01)  # too small for three splits
+    tree_stability(model, X, y, n_refits=3)
+    assert len([one for one in recwarn if issubclass(one.category, UserWarning)]) == 1
+    rows = [",".join(map(repr, row)) + f",{label}" for row, label in zip(X.tolist(), y, strict=True)]
+    (tmp_path / "people.csv").write_text("age,crp,dose,outcome\n" + "\n".join(rows) + "\n")
+    command = ["stability", str(tmp_path / "people.csv"), "--target", "outcome", "--model", "local", "--depth", "2"]
+    assert main([*command, "--C", "0.01", "--refits", "3"]) == 0
+    err = capsys.readouterr().err
+    assert err.count("an effect") == 1 and "Warning" not in err
 
 
 def test_on_the_command_line(tmp_path, capsys, monkeypatch):

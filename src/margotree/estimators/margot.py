@@ -39,7 +39,7 @@ class MargotClassifier(MarginTreeClassifier):
     class_weight : dict, "balanced" or None, default None
         Factors on ``C`` for the samples of each class.
     proba : {"margin", "smoothed", "leaf"}, default "margin"
-        The rule of ``predict_proba``.  "margin": a sigmoid of ``decision_function`` for two classes, a softmax of the
+        The rule of ``predict_proba``.  "margin": monotone in ``decision_function`` for two classes, a softmax of the
         distances from the labels for more, fitted to cross-validated scores.  "smoothed": the class shares of the leaf,
         shrunk towards those of the nodes above it.  "leaf": the class shares of the leaf, which may be 0.
     engine : str or Engine, default "auto"

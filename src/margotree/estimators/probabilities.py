@@ -1,21 +1,18 @@
-"""Fits the rule of ``predict_proba`` to a trained tree.
-
-The scores of the training samples are cross-validated at the last level: its SVMs are trained again without each fold
-of their samples, with the same features. Splits above are those of the tree.
-"""
+"""Fits the rule of ``predict_proba`` to a trained tree and cross-validated margins of its training samples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import expit, logsumexp
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, log_expit, logsumexp
 
-from margotree.engines.node.svm import solve_node
-from margotree.problem import Problem, topology
-from margotree.problem.tasks import NO_CHOICE, one_sided
+from margotree.estimators.cross_validated_margins import N_FOLDS, cross_validated_margins
+from margotree.problem import Problem
 from margotree.tree import Tree
-from margotree.tree.decision_values import Rows
 from margotree.tree.probabilities import (
     STRENGTH,
     MarginProbabilities,
@@ -25,23 +22,19 @@ from margotree.tree.probabilities import (
     farthest_distance,
 )
 from margotree.tree.scaling import FloatArray
-from margotree.tree.score import label_distances
 
 IndexArray = NDArray[np.int64]
 
-#: The folds of the samples of a last-level split.
-N_FOLDS = 5
-#: The largest work of the cross-validation: the sum over splits of (samples squared times features). Splits with more
-#: samples than this allows use the scores of the fit, which differ little if there are many samples per feature.
-MAX_WORK = 5e7
 #: The largest number of samples to which the probabilities are fitted.
 MAX_ROWS = 4000
 #: The penalty of squared changes of the log odds, for more than two classes.
 _RIDGE = 0.1
 #: Newton steps, the shortest step of a line search, and the relative decrease at which the steps end.
 _MAX_STEPS, _SHORTEST_STEP, _TOLERANCE = 50, 1e-6, 1e-10
-#: The smallest and the largest slope of the log odds per margin, for two classes.
-_LEAST_SLOPE, _LARGEST_SLOPE = 1e-6, 1e6
+#: The smallest and the largest slope of the log odds per margin, and their largest step, for two classes.
+_LEAST_SLOPE, _LARGEST_SLOPE, _LARGEST_STEP = 1e-6, 1e6, 40.0
+#: Every number after the first has to reduce the log-loss of all samples by this amount.
+_LEAST_GAIN = 1.0
 
 
 def fit_probabilities(kind: str, tree: Tree, problem: Problem, class_weight: FloatArray) -> Probabilities:
@@ -65,113 +58,155 @@ def fit_probabilities(kind: str, tree: Tree, problem: Problem, class_weight: Flo
     factor = max(1.0, len(weight) / float(weight.sum()))
     if kind == "smoothed":
         return SmoothedShares(STRENGTH / factor)
-    rows = np.arange(len(code))
+    found = cross_validated_margins(tree, problem, factor * weight)
+    rows = np.arange(len(found.folds.row))
     if len(rows) > MAX_ROWS:  # every n-th row of the sorted samples
         rows = np.unique(np.linspace(0, len(rows) - 1, MAX_ROWS).astype(np.int64))
-    leaf = tree_leaves(tree, problem)
-    h = cross_validated_values(tree, problem, (leaf - 1) // 2)
-    points = Rows.of_scaled(np.asarray(problem.X)[rows])
-    at_rows = {t: values[rows] for t, values in h.items()}
-    label = _labels(tree, leaf[rows], at_rows)
+    distances, label = found.distances(tree, np.asarray(problem.X), rows)
     n_classes, total = len(tree.classes), factor * float(weight.sum())
     farthest = farthest_distance(n_classes)
-    distances = bounded_distances(label_distances(tree, points, label, at_rows), farthest)
-    weight = weight[rows] * (total / float(weight[rows].sum()))
+    distances, code = bounded_distances(distances, farthest), code[found.folds.row[rows]]
+    count = found.folds.count[rows]
+    count = count * (total / float(count.sum()))
     if n_classes == 2:
-        intercept, slope = np.zeros(2), -np.eye(2) * _fit_slope(distances, code[rows], weight, class_weight)
+        samples = _Samples(
+            d=np.where(label == 1, distances[:, 0], -distances[:, 1]),
+            side=np.where(label == 1, 1.0, -1.0),
+            code=code,
+            count=count,
+            shift=float(np.log(class_weight[0] / class_weight[1])),
+        )
+        slope, step = _best_form(samples, found.folds.fold[rows]) if found.like_new else _one_slope(samples)
+        intercept, slope = np.zeros(2), -np.diag(slope)
     else:
-        intercept, slope = _fit_softmax(distances, code[rows], weight)
-        intercept = intercept + np.log(class_weight)
+        intercept, slope = _fit_softmax(distances, code, count)
+        intercept, step = intercept + np.log(class_weight), np.zeros(n_classes)
     return MarginProbabilities(
-        intercept=intercept, slope=slope, farthest=farthest, floor=1.0 / (total + 1.0), class_weight=class_weight
+        intercept=intercept,
+        slope=slope,
+        step=step,
+        farthest=farthest,
+        floor=1.0 / (total + 1.0),
+        class_weight=class_weight,
     )
 
 
-def tree_leaves(tree: Tree, problem: Problem) -> IndexArray:
-    """Return the leaf of each sample of the problem."""
-    points = Rows.of_scaled(np.asarray(problem.X))
-    leaf = np.zeros(len(points), dtype=np.int64)
-    for t in range(tree.n_nodes):
-        here = np.flatnonzero(leaf == t)
-        right = tree.side(points[here], t)[1]
-        leaf[here] = np.where(right, topology.right(t), topology.left(t))
-    return leaf
-
-
-def cross_validated_values(tree: Tree, problem: Problem, node: IndexArray) -> dict[int, FloatArray]:
-    """Return the decision values of all samples at last-level nodes, cross-validated for the samples at the node.
-
-    Nodes without weights, and nodes for which :data:`MAX_WORK` does not suffice, are left out.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Samples:
+    """What the log odds of two classes are fitted to.
 
     Parameters
     ----------
-    node : array of int
-        The last-level node of each sample.
+    d : array
+        Decision values.
+    side : array
+        The labels: -1, or +1 for the second class.
+    code : array of int
+        The classes.
+    count : array
+        The number of samples that each row stands for.
+    shift : float
+        The log odds on the hyperplane: the inverse ratio of the class weights.
     """
-    X, found, work = np.asarray(problem.X), {}, 0.0
-    members = {t: np.flatnonzero(node == t) for t in topology.last(tree.depth)}
-    for t in sorted(members, key=lambda t: len(members[t])):
-        here, used = members[t], np.flatnonzero(tree.splits.w[t])
-        work += float(len(here)) ** 2 * len(used)
-        if work > MAX_WORK or len(here) < 2 or not len(used):
-            continue
-        values = tree.side(X, t)[0].copy()
-        fold = _folds(problem.task.codes(problem.y[here]))
-        for k in range(fold.max() + 1):
-            w, b = _last_split(tree, problem, t, here[fold != k], used)
-            values[here[fold == k]] = X[np.ix_(here[fold == k], used)] @ w + b
-        found[t] = values
-    return found
+
+    d: FloatArray
+    side: FloatArray
+    code: IndexArray
+    count: FloatArray
+    shift: float
+
+    def __getitem__(self, which: NDArray[np.bool_]) -> _Samples:
+        return replace(self, d=self.d[which], side=self.side[which], code=self.code[which], count=self.count[which])
+
+    def targets(self) -> FloatArray:
+        """Return Platt's targets: 0 and 1 are replaced by the means of a uniform prior after the class's samples."""
+        counts = np.bincount(self.code, weights=self.count, minlength=2)
+        return np.where(self.code == 1, (counts[1] + 1.0) / (counts[1] + 2.0), 1.0 / (counts[0] + 2.0))
+
+    def log_loss(self, slope: FloatArray, step: FloatArray) -> float:
+        """Return the log-loss of all samples for slopes and steps of the first and the second class."""
+        at = (self.side > 0).astype(np.int64)
+        # Row 0 of the slopes has the changes per distance from label 0, which samples of label 1 have.
+        log_odds = self.d * slope[1 - at] + self.side * step[at] + self.shift
+        return -float(self.count @ log_expit(np.where(self.code == 1, log_odds, -log_odds)))
 
 
-def _folds(code: IndexArray) -> IndexArray:
-    """Return the fold of each sample; the samples of a class are dealt to the folds in turn."""
-    fold = np.empty(len(code), dtype=np.int64)
-    fold[np.argsort(code, kind="stable")] = np.arange(len(code)) % N_FOLDS
-    return fold
+#: Slopes per distance from the labels, and steps of the labels.
+_Form = tuple[FloatArray, FloatArray]
 
 
-def _last_split(tree: Tree, problem: Problem, t: int, rows: IndexArray, used: IndexArray) -> tuple[FloatArray, float]:
-    """Return the SVM of some samples of a last-level node, on the features ``used``."""
-    leaf = np.array([topology.left(t), topology.right(t)]) - tree.n_nodes
-    choice = NO_CHOICE if problem.task.n_classes == 2 else tree.leaf_class[leaf]
-    items = problem.task.items(problem.y[rows], last=True, choice=choice)
-    sides = one_sided(items, problem.C[t] * problem.weight[rows])
-    points = np.ascontiguousarray(np.asarray(problem.X)[np.ix_(rows[sides.rows], used)])
-    solved = solve_node(points, sides.label, sides.cost, corner=sides.corner, max_weight=problem.max_weight)
-    return solved.w, solved.b
+def _best_form(samples: _Samples, fold: IndexArray) -> _Form:
+    """Return slopes and steps of the form of the log odds with the smallest cross-validated log-loss.
 
-
-def _labels(tree: Tree, leaf: IndexArray, h: dict[int, FloatArray]) -> IndexArray:
-    """Return the positions of labels of samples, with other decision values at some last-level nodes."""
-    code = tree.leaf_class[leaf - tree.n_nodes]
-    for t, values in h.items():
-        here = np.flatnonzero((leaf - 1) // 2 == t)
-        side = np.where(values[here] >= 0.0, topology.right(t), topology.left(t))
-        code[here] = tree.leaf_class[side - tree.n_nodes]
-    return code
-
-
-def _fit_slope(distances: FloatArray, code: IndexArray, weight: FloatArray, class_weight: FloatArray) -> float:
-    """Return the slope of the sigmoid for two classes by maximum likelihood.
-
-    On the hyperplane the odds are the inverse ratio of the class weights. The targets are Platt's: 0 and 1 are replaced
-    by the means of a uniform prior after the samples of the class.
+    Steps together with a slope are compared with the steps alone, if these are better than slopes. Otherwise they would
+    often be too confident, as the features of the splits were chosen with all samples.
     """
-    d = distances[:, 0] - distances[:, 1]
-    counts = np.bincount(code, weights=weight, minlength=2)
-    low, high = 1.0 / (counts[0] + 2.0), (counts[1] + 1.0) / (counts[1] + 2.0)
-    target = np.where(code == 1, high, low)
-    shift = float(np.log(class_weight[0] / class_weight[1]))
+    if len(set(samples.side)) < 2:
+        return _one_slope(samples)
+    splits = [(samples[fold != k], samples[fold == k]) for k in range(N_FOLDS)]
+
+    def loss(form: Callable[[_Samples], _Form]) -> float:
+        return sum(left_out.log_loss(*form(rest)) for rest, left_out in splits if len(rest.code) and len(left_out.code))
+
+    best, least = _one_slope, loss(_one_slope)
+    for form in (_two_slopes, _two_steps):
+        if (found := loss(form) + _LEAST_GAIN) < least:
+            best, least = form, found
+    if best is _two_steps and loss(_steps_and_slope) + 2 * _LEAST_GAIN < least:
+        best = _steps_and_slope
+    return best(samples)
+
+
+def _one_slope(samples: _Samples) -> _Form:
+    """Log odds in proportion to the decision value."""
+    slope = _factor(samples.d, samples, samples.targets(), _LEAST_SLOPE, _LARGEST_SLOPE)
+    return np.full(2, slope), np.zeros(2)
+
+
+def _two_slopes(samples: _Samples) -> _Form:
+    """Log odds in proportion to the decision value, with a factor for each label."""
+    target, slope = samples.targets(), np.empty(2)
+    for k, side in enumerate((1.0, -1.0)):
+        here = samples.side == side
+        slope[k] = _factor(samples.d[here], samples[here], target[here], _LEAST_SLOPE, _LARGEST_SLOPE)
+    return slope, np.zeros(2)
+
+
+def _two_steps(samples: _Samples) -> _Form:
+    """Constant log odds for each label; the smallest slope keeps the order of the samples."""
+    target, step = samples.targets(), np.empty(2)
+    for k, side in enumerate((-1.0, 1.0)):
+        here = samples.side == side
+        step[k] = _factor(samples.side[here], samples[here], target[here], 0.0, _LARGEST_STEP)
+    return np.full(2, _LEAST_SLOPE), step
+
+
+def _steps_and_slope(samples: _Samples) -> _Form:
+    """A step for each label and a common slope."""
+    target, at = samples.targets(), (samples.side > 0).astype(np.int64)
+    design = np.column_stack([-(1.0 - at), at, samples.d])
+
+    def loss(factors: FloatArray) -> tuple[float, FloatArray]:
+        log_odds = design @ factors + samples.shift
+        likelihood = target * log_expit(log_odds) + (1.0 - target) * log_expit(-log_odds)
+        return -float(samples.count @ likelihood), (samples.count * (expit(log_odds) - target)) @ design
+
+    bounds = [(0.0, _LARGEST_STEP), (0.0, _LARGEST_STEP), (_LEAST_SLOPE, _LARGEST_SLOPE)]
+    found = minimize(loss, [1.0, 1.0, 0.1], jac=True, method="L-BFGS-B", bounds=bounds).x
+    return np.full(2, found[2]), found[:2]
+
+
+def _factor(x: FloatArray, samples: _Samples, target: FloatArray, least: float, largest: float) -> float:
+    """Return the factor of ``x`` in the log odds by maximum likelihood."""
 
     def excess(a: float) -> float:
-        return float(weight @ ((expit(a * d + shift) - target) * d))
+        return float(samples.count @ ((expit(a * x + samples.shift) - target) * x))
 
-    if excess(_LEAST_SLOPE) >= 0.0:
-        return _LEAST_SLOPE
-    if excess(_LARGEST_SLOPE) <= 0.0:
-        return _LARGEST_SLOPE
-    return float(brentq(excess, _LEAST_SLOPE, _LARGEST_SLOPE, xtol=1e-12, rtol=1e-12))
+    if excess(least) >= 0.0:
+        return least
+    if excess(largest) <= 0.0:
+        return largest
+    return float(brentq(excess, least, largest, xtol=1e-12, rtol=1e-12))
 
 
 def _fit_softmax(distances: FloatArray, code: IndexArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -35,9 +35,10 @@ _BY_MARGIN = """    {{
         static const char targets[{n_labels}][{n_leaves}] = {{{targets}}};
         static const double ties[{n_nodes}] = {{{ties}}};
         static const char constant[{n_nodes}] = {{{constant}}};
-        /* The log odds: constants, and changes per margin of distance from each label. */
+        /* The log odds: constants, changes per margin of distance from each label, and what those of the label gain. */
         static const double intercept[{n_labels}] = {{{intercept}}};
         static const double slope[{n_labels}][{n_labels}] = {{{slope}}};
+        static const double step[{n_labels}] = {{{step}}};
         static const double class_weight[{n_labels}] = {{{class_weight}}};
         const int own = labels[node - {n_nodes}];
         double distance[{n_all}], bounded[{n_labels}], largest = -HUGE_VAL, total = 0;
@@ -62,7 +63,7 @@ _BY_MARGIN = """    {{
             for (int j = 0; j < {n_labels}; j++) p[k] += slope[j][k] * bounded[j];
             if (k != own) largest = fmax(largest, p[k]);
         }}
-        largest = p[own] = fmax(p[own], largest + {lead});
+        largest = p[own] = fmax(p[own] + step[own], largest + {lead});
         for (int k = 0; k < {n_labels}; k++) total += p[k] = exp(p[k] - largest);
         for (int k = 0; k < {n_labels}; k++) p[k] = ({rest} * p[k] / total + {floor}) / class_weight[k];
         total = 0;
@@ -105,6 +106,7 @@ def _rule(tree: Tree, splits: list[Excess]) -> str:
         constant=_listed(int(not split.terms) for split in splits),
         intercept=_listed(rule.intercept.tolist()),
         slope=_rows(rule.slope.tolist()),
+        step=_listed(rule.step.tolist()),
         class_weight=_listed(rule.class_weight.tolist()),
         farthest=repr(rule.farthest),
         no_other=repr(NO_OTHER_LABEL if sizes["n_labels"] == 2 else rule.farthest),

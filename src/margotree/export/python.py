@@ -205,9 +205,10 @@ TARGETS = ({targets})
 #: The rounding error allowed at each split; None if it sends all samples to one side.
 TIES = {ties}
 
-#: The log odds: constants, and changes per margin of distance from each label.
+#: The log odds: constants, changes per margin of distance from each label, and what those of the label gain.
 INTERCEPT = {intercept}
 SLOPE = ({slope})
+STEP = {step}
 CLASS_WEIGHT = {class_weight}
 
 
@@ -215,7 +216,7 @@ def _probabilities(excess, leaf):
     own = LABELS[leaf]
     distances = [0.0 if k == own else min(_distance(excess, TARGETS[k]), {farthest}) for k in range(len(TARGETS))]
     odds = [c + sum(row[k] * d for row, d in zip(SLOPE, distances)) for k, c in enumerate(INTERCEPT)]
-    odds[own] = max(odds[own], max(value for k, value in enumerate(odds) if k != own) + {lead})
+    odds[own] = max(odds[own] + STEP[own], max(value for k, value in enumerate(odds) if k != own) + {lead})
     shares = [exp(value - odds[own]) for value in odds]
     total = sum(shares)
     shares = [({rest} * share / total + {floor}) / weight for share, weight in zip(shares, CLASS_WEIGHT)]
@@ -260,6 +261,7 @@ def _probabilities(tree: Tree) -> str:
         ties=[split.tie if split.terms else None for split in excesses(tree)],
         intercept=rule.intercept.tolist(),
         slope=_listed([tuple(row) for row in rule.slope.tolist()]),
+        step=rule.step.tolist(),
         class_weight=rule.class_weight.tolist(),
         farthest=repr(rule.farthest),
         lead=repr(LABEL_LEAD),

@@ -142,7 +142,8 @@ class _Steps:
         for k in self.labels:
             changes = [f"{self.number(a)} * d{j}" for j, a in enumerate(rule.slope[:, k].tolist()) if a]
             odds[f"o{k}"] = " + ".join([self.number(float(rule.intercept[k])), *changes])
-        own = " ".join(f"WHEN {k} THEN o{k}" for k in self.labels)
+        steps = [f" + {self.number(step)}" if step else "" for step in rule.step.tolist()]
+        own = " ".join(f"WHEN {k} THEN o{k}{steps[k]}" for k in self.labels)
         others = []
         for k in self.labels:
             larger = [f"(code = {j} OR o{k} >= o{j})" for j in self.labels if j != k]

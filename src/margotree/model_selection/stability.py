@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -175,10 +176,12 @@ def compare_refits(
 
 
 def _refit(model: Any, X: Any, y: Any, weight: FloatArray | None, rows: NDArray[np.int64]) -> tuple[Any, NDArray[Any]]:
-    """The tree of a bootstrap sample and its predictions for all samples."""
+    """The tree of a bootstrap sample and its predictions for all samples; only the tree of all samples has warnings."""
     y = np.asarray(y)[rows]
     part = X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
-    model.fit(part, y, sample_weight=None if weight is None else weight[rows])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(part, y, sample_weight=None if weight is None else weight[rows])
     return model.tree_, model.predict(X)
 
 

@@ -5,7 +5,7 @@ A tree has one of three rules, which its file contains:
 - :class:`LeafShares`: the class shares of the training samples in the leaf; trees of earlier versions have this rule;
 - :class:`SmoothedShares`: each node's shares, shrunk towards those of its parent;
 - :class:`MarginProbabilities`: a softmax of the distances from the labels
-  (:func:`margotree.tree.score.label_distances`), for two classes a sigmoid of ``decision_function``.
+  (:func:`margotree.tree.score.label_distances`), for two classes monotone in ``decision_function``.
 """
 
 from __future__ import annotations
@@ -114,17 +114,19 @@ class MarginProbabilities(Probabilities):
     """A softmax of the distances from the labels.
 
     The log odds are ``intercept + distances @ slope``, where distances are at most ``farthest``. Those of the sample's
-    label are raised where they are not the largest, so that the label is the most probable class. The result is
-    mixed with the uniform distribution, which has the share ``floor``. Up to here, classes count with their
-    ``class_weight``; the probabilities are divided by it at the end, so that they estimate the shares in the data. With
-    equal class weights the predicted label has the largest probability; with others it has the largest product of
-    probability and class weight.
+    label are raised by its ``step``, and further where they are not the largest, so that the label is the most probable
+    class. The result is mixed with the uniform distribution, which has the share ``floor``. Up to here, classes count
+    with their ``class_weight``; the probabilities are divided by it at the end, so that they estimate the shares in the
+    data. With equal class weights the predicted label has the largest probability; with others it has the largest
+    product of probability and class weight.
 
     Attributes
     ----------
     intercept : array (classes,)
     slope : array (classes, classes)
         Row ``j`` has the changes of the log odds per margin of distance from label ``j``.
+    step : array (classes,)
+        What the log odds of each label gain, at least 0; 0 in files that do not have it.
     farthest : float
         The largest distance that counts, and the distance from a label that no leaf has.
     floor : float
@@ -135,6 +137,7 @@ class MarginProbabilities(Probabilities):
 
     intercept: FloatArray
     slope: FloatArray
+    step: FloatArray
     farthest: float
     floor: float
     class_weight: FloatArray
@@ -149,7 +152,7 @@ class MarginProbabilities(Probabilities):
         with np.errstate(over="ignore"):
             log_odds = self.intercept + distances @ self.slope
         at = np.arange(len(code))
-        own = log_odds[at, code]
+        own = log_odds[at, code] + self.step[code]
         log_odds[at, code] = -np.inf
         log_odds[at, code] = np.maximum(own, log_odds.max(axis=1) + LABEL_LEAD)
         shares = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
@@ -162,17 +165,20 @@ class MarginProbabilities(Probabilities):
             "kind": self.kind,
             "intercept": self.intercept.tolist(),
             "slope": self.slope.tolist(),
+            "step": self.step.tolist(),
             "farthest": self.farthest,
             "floor": self.floor,
             "class_weight": self.class_weight.tolist(),
         }
 
     def check(self, n_classes: int) -> None:
-        shapes = (self.intercept.shape, self.slope.shape, self.class_weight.shape)
-        if shapes != ((n_classes,), (n_classes, n_classes), (n_classes,)):
+        shapes = (self.intercept.shape, self.slope.shape, self.step.shape, self.class_weight.shape)
+        if shapes != ((n_classes,), (n_classes, n_classes), (n_classes,), (n_classes,)):
             raise ValueError(f"probabilities: the numbers must be those of {n_classes} classes, got {shapes}")
         if not (self.farthest > 0 and 0 < self.floor <= 1 and np.all(self.class_weight > 0)):
             raise ValueError("probabilities: farthest, floor and class_weight must be positive, and floor at most 1")
+        if np.any(self.step < 0):
+            raise ValueError("probabilities: step must not be negative")
 
 
 def farthest_distance(n_classes: int) -> float:
@@ -199,13 +205,17 @@ def from_record(value: Any) -> Probabilities:
         return LeafShares()
     if kind == "smoothed" and set(record) == {"strength"}:
         return SmoothedShares(schema.number("probabilities: strength", record["strength"]))
+    if kind == "margin" and "step" not in record and isinstance(record.get("intercept"), list):
+        record["step"] = [0.0] * len(record["intercept"])
     if kind == "margin" and set(record) == set(_DIMENSIONS):
         return MarginProbabilities(**{name: _entry(name, ndim, record[name]) for name, ndim in _DIMENSIONS.items()})
     raise ValueError(f"probabilities: unknown kind or entries: {kind!r} with {sorted(record)}")
 
 
 #: The numbers of :class:`MarginProbabilities`, and their dimensions.
-_DIMENSIONS: Mapping[str, int] = {"intercept": 1, "slope": 2, "farthest": 0, "floor": 0, "class_weight": 1}
+_DIMENSIONS: Mapping[str, int] = {
+    "intercept": 1, "slope": 2, "step": 1, "farthest": 0, "floor": 0, "class_weight": 1
+}  # fmt: skip
 
 
 def _entry(name: str, ndim: int, value: Any) -> Any:

@@ -39,7 +39,7 @@ def label_distances(
     for t in range(tree.n_nodes):
         value, goes_right = tree.side(rows, t)
         if h is not None and t in h:
-            value, goes_right = h[t], h[t] >= 0.0
+            value, goes_right = h[t], h[t] >= -tree.tie(t)
         cost = np.abs(value) if tree.splits.w[t].any() else np.full(len(rows), np.inf)  # w = 0 cannot be crossed
         cost[goes_right & (value < 0)] = 0.0  # a tie
         crossing.append(cost)

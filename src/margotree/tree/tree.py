@@ -146,7 +146,7 @@ class Tree(HyperplaneTree):
         ``"leaf"``: the share of each class among the training samples of the leaf, by weight; a leaf without training
         samples has the shares of the nearest node above it with training samples. ``"smoothed"``: the same with shares
         shrunk towards those of the parent node. ``"margin"``: a softmax of the distances from the labels, for two
-        classes a sigmoid of :meth:`decision_function`; the label has the largest product of probability and class
+        classes monotone in :meth:`decision_function`; the label has the largest product of probability and class
         weight. With the other two rules the most frequent class of a leaf may be another than its label. ``"smoothed"``
         and ``"margin"`` are never 0.
         """

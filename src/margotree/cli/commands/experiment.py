@@ -58,10 +58,11 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(str(error), exit_codes.DATA) from None
     for case, reason in ran.failed:
         console.print_status(f"failed: {case}: {reason}")
-    for name, reason in ran.absent.items():
-        console.print_status(f"left out: {name}: {reason}")
+    for reason in ran.left_out():
+        console.print_status(f"left out: {reason}")
     failed = [{"case": str(case), "reason": str(reason)} for case, reason in ran.failed]
-    record = {"made": ran.made, "known": ran.known, "failed": failed, "absent": ran.absent}
+    record = {"made": ran.made, "known": ran.known, "failed": failed}
+    record["absent"] = {name: str(error) for name, error in ran.absent.items()}
     console.print_result(record | {"interrupted": ran.interrupted}, str(ran), as_json=args.json)
     if ran.interrupted:
         return exit_codes.INTERRUPTED

@@ -13,14 +13,14 @@ HELP = "write a report page about results of experiments"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", help="file of results that margotree experiment wrote")
-    parser.add_argument("--out", metavar="FILE", help="file to write (the name of the results with .html)")
+    parser.add_argument("--out", metavar="FILE", help="file to write (beside the results, with .html)")
     parser.add_argument("--no-figures", action="store_true", help="leave out the figures")
     output_files.add_force(parser)
     options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    out = args.out or os.path.splitext(os.path.basename(args.results))[0] + ".html"
+    out = args.out or os.path.splitext(args.results)[0] + ".html"
     output_files.check_output(out, inputs=(args.results,), force=args.force)
     console.print_status(f"reading {args.results}", quiet=args.quiet)
     from margotree.paper.experiments import RowsError

@@ -7,6 +7,7 @@ the hyperparameters are fixed by them, as with fit --model. One refit takes up t
 from __future__ import annotations
 
 import argparse
+import warnings
 from typing import Any
 
 from margotree.cli import console, exit_codes, model_options, options, output_files
@@ -51,10 +52,13 @@ def run(args: argparse.Namespace) -> int:
     def progress(done: int) -> None:
         console.print_status(f"{done} of {args.refits} refits", quiet=args.quiet)
 
-    found = compare_refits(
-        make, samples.X, samples.y, sample_weight=samples.weight, n_refits=args.refits, n_jobs=jobs,
-        random_state=args.seed, progress=progress,
-    )  # fmt: skip
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = compare_refits(
+            make, samples.X, samples.y, sample_weight=samples.weight, n_refits=args.refits, n_jobs=jobs,
+            random_state=args.seed, progress=progress,
+        )  # fmt: skip
+    notes = [*notes, *dict.fromkeys(str(one.message) for one in caught)]
     if args.plot:
         _draw(found, args.plot)
     record = found.record() | ({"plot": args.plot} if args.plot else {})

@@ -81,7 +81,7 @@ function probabilities(way) {
   });
   const odds = rule.intercept.map((c, k) => rule.slope.reduce((sum, row, j) => sum + row[k] * distances[j], c));
   const others = Math.max(...odds.filter((_, k) => k !== way.code));
-  odds[way.code] = Math.max(odds[way.code], others + rule.lead);
+  odds[way.code] = Math.max(odds[way.code] + rule.step[way.code], others + rule.lead);
   const shares = odds.map((value) => Math.exp(value - odds[way.code]));
   const total = shares.reduce((sum, share) => sum + share);
   const weighted = shares.map(

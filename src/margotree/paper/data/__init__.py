@@ -8,7 +8,7 @@
 """
 
 from margotree.paper.data.catalogue import dataset_names
-from margotree.paper.data.dataset import DataError, Dataset, TrainTest
+from margotree.paper.data.dataset import DataError, DataMissingError, Dataset, TrainTest
 from margotree.paper.data.locations import load
 from margotree.paper.data.one_hot import one_hot_squares
 from margotree.paper.data.published import paper_hyperparameters, paper_table, paper_tables
@@ -17,6 +17,7 @@ from margotree.paper.data.synthetic import Partitions, make_partitions
 
 __all__ = [
     "DataError",
+    "DataMissingError",
     "Dataset",
     "Partitions",
     "TrainTest",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,26 @@ FloatArray = NDArray[np.float64]
 
 class DataError(RuntimeError):
     """A data set is missing, or its table is not the expected one; the message names the remedy."""
+
+
+class DataMissingError(DataError):
+    """Tables of data sets are in no folder and cannot be downloaded.
+
+    ``files`` maps the names of the sets to those of their files; ``failures`` are the reasons of failed downloads.
+    """
+
+    def __init__(self, files: Mapping[str, str], cache: PathLike[str], failures: Sequence[str]) -> None:
+        self.files, self.cache, self.failures = dict(files), cache, tuple(failures)
+        super().__init__(
+            f"{', '.join(files)} {'is' if len(files) == 1 else 'are'} not here: put {', '.join(files.values())} into a "
+            f"folder and set MARGOTREE_DATA to it, or into {cache}, or connect to the network ({'; '.join(failures)})"
+        )
+
+    @classmethod
+    def of_all(cls, errors: Sequence[DataMissingError]) -> DataMissingError:
+        """Return one error about all sets, with the failed downloads of the first."""
+        files = {name: file for error in errors for name, file in error.files.items()}
+        return cls(files, errors[0].cache, errors[0].failures)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from margotree.atomic_files import write_atomically
 from margotree.paper.data import download
 from margotree.paper.data.catalogue import Entry, find
-from margotree.paper.data.dataset import DataError, Dataset
+from margotree.paper.data.dataset import DataError, DataMissingError, Dataset
 from margotree.paper.data.read import parse, write
 
 
@@ -41,10 +41,7 @@ def load(name: str, *, allow_download: bool = True) -> Dataset:
         fetched, failures = download.fetch(entry)
         if fetched is not None:
             return _save_to_cache(entry, fetched)
-    raise DataError(
-        f"{entry.name} is not here: put {entry.file_name} into a folder and set MARGOTREE_DATA to it, "
-        f"or into {cache_folder()}, or connect to the network ({'; '.join(failures)})"
-    )
+    raise DataMissingError({entry.name: entry.file_name}, cache_folder(), failures)
 
 
 def data_folder() -> Path | None:

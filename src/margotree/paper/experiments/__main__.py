@@ -131,8 +131,8 @@ def _exit_code(summary: experiments.RunSummary) -> int:
     """Print the summary of a run and return the exit code."""
     for case, reason in summary.failed:
         print(f"failed: {case}: {reason}", file=sys.stderr)
-    for name, reason in summary.absent.items():
-        print(f"left out: {name}: {reason}", file=sys.stderr)
+    for reason in summary.left_out():
+        print(f"left out: {reason}", file=sys.stderr)
     print(summary)
     return 130 if summary.interrupted else 1 if summary.failed or summary.absent else 0
 

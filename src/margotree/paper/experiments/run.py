@@ -10,7 +10,7 @@ from typing import Any
 from margotree.model_selection.fit_chains import Failure, run_chains
 from margotree.model_selection.progress_line import FitCounter
 from margotree.model_selection.result_rows import Rows, RowsError
-from margotree.paper.data import DataError
+from margotree.paper.data import DataError, DataMissingError
 from margotree.paper.experiments import search
 from margotree.paper.experiments.backends import joblib_backend
 from margotree.paper.experiments.case import Case
@@ -36,13 +36,17 @@ class RunSummary:
     made: int = 0
     known: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
-    absent: dict[str, str] = field(default_factory=dict)
+    absent: dict[str, DataError] = field(default_factory=dict)
     interrupted: bool = False
 
     def __str__(self) -> str:
         text = f"{self.made} fits made, {self.known} were there already, {len(self.failed)} failed"
         text += f", {len(self.absent)} sets left out" if self.absent else ""
         return text + (", interrupted: continue with --resume" if self.interrupted else "")
+
+    def left_out(self) -> list[str]:
+        """Return why sets were left out; all sets whose tables are missing have one line."""
+        return [str(error) for error in _joined(self.absent.values())]
 
 
 def run(
@@ -114,17 +118,23 @@ def _available_sets(
     """The requested sets whose data are available; the others are added to ``summary.absent``."""
     requested = [name for name in all_sets(specs) if data is None or name in data]
     needed = {name for name in requested for spec in specs if name in spec.data and spec.has_fits(only)}
-    first: DataError | None = None
     for name in requested:
         try:
             if name in needed:
                 samples(name)
         except DataError as error:
-            first = first or error
-            summary.absent[name] = str(error)
-    if first is not None and len(summary.absent) == len(needed):
-        raise first
+            summary.absent[name] = error
+    if needed and len(summary.absent) == len(needed):
+        raise _joined(summary.absent.values())[0]
     return [name for name in requested if name not in summary.absent]
+
+
+def _joined(errors: Iterable[DataError]) -> list[DataError]:
+    """Return the errors, with one about all missing tables."""
+    found = list(errors)
+    missing = [error for error in found if isinstance(error, DataMissingError)]
+    others = [error for error in found if not isinstance(error, DataMissingError)]
+    return [*([DataMissingError.of_all(missing)] if missing else []), *others]
 
 
 def _open_rows(out: str | PathLike[str], resume: bool) -> Rows:

@@ -63,11 +63,11 @@ class ProcessorTime:
 
 def count_processor_time() -> None:
     from margotree.engines import run_control
-    from margotree.estimators import cv
+    from margotree.estimators import cv_base
     from margotree.model_selection import cross_validation
 
     CLOCK["now"] = time.process_time
-    for module in (run_control, cv, cross_validation):
+    for module in (run_control, cv_base, cross_validation):
         module.time = ProcessorTime  # type: ignore[attr-defined]
 
 

@@ -27,8 +27,10 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +48,11 @@ from sklearn.tree import DecisionTreeClassifier
 from breadth import CLOCK, FOLDS, append, count_processor_time, grid, read_rows, read_table
 from margotree import HFSMargotClassifierCV, MargotClassifierCV
 from margotree.measures import measure_classification
+from margotree.tree import Tree
 
 COLUMNS = (
-    "data", "seed", "method", "rows", "columns", "classes", "accuracy", "balanced", "brier", "numbers", "seconds",
-    "chosen", "limit",
+    "data", "seed", "method", "rows", "columns", "classes", "accuracy", "balanced", "brier", "numbers", "splits",
+    "unrounded", "unrounded_numbers", "digits", "correct", "seconds", "chosen", "limit",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -61,6 +64,7 @@ class Method:
 
     make: Callable[[float, int], Any]
     numbers: Callable[[Any], float]
+    splits: Callable[[Any], float] = lambda model: math.nan
     package: str = ""
     two_classes: bool = False
 
@@ -81,12 +85,28 @@ def ours(depth: int, budget: int | None) -> Method:
     return Method(make=make, numbers=lambda model: model.tree_.numbers_to_read)
 
 
+def plain_cart(depth: int) -> Method:
+    """CART with the defaults of scikit-learn."""
+
+    def make(limit: float, seed: int) -> Any:
+        return DecisionTreeClassifier(max_depth=depth, random_state=seed)
+
+    return Method(make=make, numbers=lambda model: cart_numbers(model.tree_), splits=cart_splits)
+
+
+def cart_splits(model: Any) -> int:
+    """The number of splits as scikit-learn prints them."""
+    return int(best(model).get_n_leaves()) - 1
+
+
 def cart(depth: int) -> Method:
+    """CART with the smallest leaves and the penalty of splits chosen by cross-validation."""
+
     def make(limit: float, seed: int) -> Any:
         model = DecisionTreeClassifier(max_depth=depth, random_state=seed)
         return grid(model, min_samples_leaf=[1, 5, 20], ccp_alpha=[0.0, 0.001, 0.01])
 
-    return Method(make=make, numbers=lambda model: cart_numbers(best(model).tree_))
+    return Method(make=make, numbers=lambda model: cart_numbers(best(model).tree_), splits=cart_splits)
 
 
 def cart_numbers(tree: Any) -> int:
@@ -187,6 +207,7 @@ METHODS: dict[str, Method] = {
         for depth in (2, 3, 4) for budget in (1, 2, 3, None)
     },
     **{f"cart d{depth}": cart(depth) for depth in (2, 3, 4, 5, 6)},
+    "plain cart d4": plain_cart(4),
     **{f"figs {rules}": figs(rules) for rules in (4, 8, 12)},
     **{f"rulefit {rules}": rulefit(rules) for rules in (10, 30)},
     "ebm": ebm(0),
@@ -206,18 +227,62 @@ def run_one(X: np.ndarray, y: np.ndarray, seed: int, name: str, limit: float, mo
     method = METHODS[name]
     classes = LabelEncoder().fit(y)
     began = CLOCK["now"]()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), trees_before_rounding() as trained:
         warnings.simplefilter("ignore")
         model = method.make(limit, seed).fit(X, classes.transform(y))
         seconds = CLOCK["now"]() - began
         found, shares = np.asarray(model.predict(X_test)).astype(int), model.predict_proba(X_test)
         measured = measure_classification(classes.transform(y_test), found, shares, range(len(classes.classes_)))
         n = float(method.numbers(model))
+    rounding = dict.fromkeys(("unrounded", "unrounded_numbers", "digits", "correct"), "")
+    if trained:
+        rounding = measured_rounding(trained[-1], model.tree_, X, X_test, classes, y, y_test)
     return {
         "rows": len(y), "columns": X.shape[1], "classes": len(classes.classes_), "accuracy": measured.accuracy,
-        "balanced": measured.balanced_accuracy, "brier": measured.brier, "numbers": n, "seconds": seconds,
-        "chosen": chosen(model), "limit": limit,
+        "balanced": measured.balanced_accuracy, "brier": measured.brier, "numbers": n,
+        "splits": method.splits(model), **rounding, "seconds": seconds, "chosen": chosen(model), "limit": limit,
     }  # fmt: skip
+
+
+@contextmanager
+def trees_before_rounding() -> Iterator[list[Tree]]:
+    """The trees that are rounded inside the context, as they were trained."""
+    trained: list[Tree] = []
+    original = Tree.rounded
+
+    def rounded(tree: Tree, *args: Any, **options: Any) -> Tree:
+        trained.append(tree)
+        return original(tree, *args, **options)
+
+    Tree.rounded = rounded  # type: ignore[method-assign]
+    try:
+        yield trained
+    finally:
+        Tree.rounded = original  # type: ignore[method-assign]
+
+
+def measured_rounding(
+    trained: Tree, tree: Tree, X: np.ndarray, X_test: np.ndarray, classes: LabelEncoder, y: np.ndarray,
+    y_test: np.ndarray,
+) -> Row:  # fmt: skip
+    """What rounding cost, the digits of the longest weight, and whether certificate and export are right (1 or 0).
+
+    They are right if the recomputed objective is that of the certificate, and if the exported function predicts as the
+    tree does.
+    """
+    weights = [weight for rule in tree.rules.values() for weight in rule.weights]
+    found = tree.verify(X, classes.transform(y))
+    same = math.isclose(found.objective, tree.certificate.objective, rel_tol=1e-6) if tree.certificate else False
+    names: dict[str, Any] = {}
+    exec(tree.to_python(), names)
+    some = X_test[:300]
+    exported = [names["predict"](row) for row in some.tolist()]
+    return {
+        "unrounded": float(np.mean(trained.predict(X_test) == classes.transform(y_test))),
+        "unrounded_numbers": trained.numbers_to_read,
+        "digits": max((len(Decimal(weight).normalize().as_tuple().digits) for weight in weights), default=0),
+        "correct": float(found.feasible and same and exported == tree.predict(some).tolist()),
+    }
 
 
 def chosen(model: Any) -> str:

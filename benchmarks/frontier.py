@@ -4,13 +4,14 @@ Every CSV file of a folder (label last, text columns are one-hot encoded) is spl
 training, and every method chooses its hyperparameters on the training part.  A row is one table, seed and method:
 accuracy, balanced accuracy and Brier score on the test part, numbers to read, seconds, the chosen values.  Rows are
 appended to a file; an interrupted run continues with the next row.  ``--table`` prints means with standard errors and,
-for each method, on how many tables the reference (``--reference``) is more and less accurate; ``--picture FILE`` draws
-them.  Every method runs on one thread; ``--clock cpu`` measures limits and seconds in processor time.
+for each method, on how many tables the reference (``--reference``) is more and less accurate, and what rounding cost;
+``--picture FILE`` draws the means.  Every method runs on one thread; ``--clock cpu`` measures limits and seconds in
+processor time.
 
 Our trees ("d3 b2": depth 3, two features per split) are rounded, and their numbers to read are those of
 ``Tree.numbers_to_read``: 1 for a split of one feature, k + 1 for one of k features.  The others are counted likewise:
 
-- CART: 1 per split, without splits between leaves of one label;
+- CART: 1 per split, without splits between leaves of one label (scikit-learn prints these, too: column ``splits``);
 - FIGS: 1 per split and 1 per leaf, because the values of leaves are added;
 - RuleFit: 1 per condition and 1 per coefficient; logistic regression: 1 per coefficient, constants included;
 - EBM: the values of all bins; boosted trees: thresholds and values of all nodes.
@@ -27,8 +28,10 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +49,11 @@ from sklearn.tree import DecisionTreeClassifier
 from breadth import CLOCK, FOLDS, append, count_processor_time, grid, read_rows, read_table
 from margotree import HFSMargotClassifierCV, MargotClassifierCV
 from margotree.measures import measure_classification
+from margotree.tree import Tree
 
 COLUMNS = (
-    "data", "seed", "method", "rows", "columns", "classes", "accuracy", "balanced", "brier", "numbers", "seconds",
-    "chosen", "limit",
+    "data", "seed", "method", "rows", "columns", "classes", "accuracy", "balanced", "brier", "numbers", "splits",
+    "unrounded", "unrounded_numbers", "digits", "correct", "seconds", "chosen", "limit",
 )  # fmt: skip
 
 Row = dict[str, Any]
@@ -61,6 +65,7 @@ class Method:
 
     make: Callable[[float, int], Any]
     numbers: Callable[[Any], float]
+    splits: Callable[[Any], float] = lambda model: math.nan
     package: str = ""
     two_classes: bool = False
 
@@ -81,12 +86,28 @@ def ours(depth: int, budget: int | None) -> Method:
     return Method(make=make, numbers=lambda model: model.tree_.numbers_to_read)
 
 
+def plain_cart(depth: int) -> Method:
+    """CART with the defaults of scikit-learn."""
+
+    def make(limit: float, seed: int) -> Any:
+        return DecisionTreeClassifier(max_depth=depth, random_state=seed)
+
+    return Method(make=make, numbers=lambda model: cart_numbers(model.tree_), splits=cart_splits)
+
+
+def cart_splits(model: Any) -> int:
+    """The number of splits as scikit-learn prints them."""
+    return int(best(model).get_n_leaves()) - 1
+
+
 def cart(depth: int) -> Method:
+    """CART with the smallest leaves and the penalty of splits chosen by cross-validation."""
+
     def make(limit: float, seed: int) -> Any:
         model = DecisionTreeClassifier(max_depth=depth, random_state=seed)
         return grid(model, min_samples_leaf=[1, 5, 20], ccp_alpha=[0.0, 0.001, 0.01])
 
-    return Method(make=make, numbers=lambda model: cart_numbers(best(model).tree_))
+    return Method(make=make, numbers=lambda model: cart_numbers(best(model).tree_), splits=cart_splits)
 
 
 def cart_numbers(tree: Any) -> int:
@@ -187,6 +208,7 @@ METHODS: dict[str, Method] = {
         for depth in (2, 3, 4) for budget in (1, 2, 3, None)
     },
     **{f"cart d{depth}": cart(depth) for depth in (2, 3, 4, 5, 6)},
+    "plain cart d4": plain_cart(4),
     **{f"figs {rules}": figs(rules) for rules in (4, 8, 12)},
     **{f"rulefit {rules}": rulefit(rules) for rules in (10, 30)},
     "ebm": ebm(0),
@@ -206,18 +228,62 @@ def run_one(X: np.ndarray, y: np.ndarray, seed: int, name: str, limit: float, mo
     method = METHODS[name]
     classes = LabelEncoder().fit(y)
     began = CLOCK["now"]()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), trees_before_rounding() as trained:
         warnings.simplefilter("ignore")
         model = method.make(limit, seed).fit(X, classes.transform(y))
         seconds = CLOCK["now"]() - began
         found, shares = np.asarray(model.predict(X_test)).astype(int), model.predict_proba(X_test)
         measured = measure_classification(classes.transform(y_test), found, shares, range(len(classes.classes_)))
         n = float(method.numbers(model))
+    rounding = dict.fromkeys(("unrounded", "unrounded_numbers", "digits", "correct"), "")
+    if trained:
+        rounding = measured_rounding(trained[-1], model.tree_, X, X_test, classes, y, y_test)
     return {
         "rows": len(y), "columns": X.shape[1], "classes": len(classes.classes_), "accuracy": measured.accuracy,
-        "balanced": measured.balanced_accuracy, "brier": measured.brier, "numbers": n, "seconds": seconds,
-        "chosen": chosen(model), "limit": limit,
+        "balanced": measured.balanced_accuracy, "brier": measured.brier, "numbers": n,
+        "splits": method.splits(model), **rounding, "seconds": seconds, "chosen": chosen(model), "limit": limit,
     }  # fmt: skip
+
+
+@contextmanager
+def trees_before_rounding() -> Iterator[list[Tree]]:
+    """The trees that are rounded inside the context, as they were trained."""
+    trained: list[Tree] = []
+    original = Tree.rounded
+
+    def rounded(tree: Tree, *args: Any, **options: Any) -> Tree:
+        trained.append(tree)
+        return original(tree, *args, **options)
+
+    Tree.rounded = rounded  # type: ignore[method-assign]
+    try:
+        yield trained
+    finally:
+        Tree.rounded = original  # type: ignore[method-assign]
+
+
+def measured_rounding(
+    trained: Tree, tree: Tree, X: np.ndarray, X_test: np.ndarray, classes: LabelEncoder, y: np.ndarray,
+    y_test: np.ndarray,
+) -> Row:  # fmt: skip
+    """What rounding cost, the digits of the longest weight, and whether certificate and export are right (1 or 0).
+
+    They are right if the recomputed objective is that of the certificate, and if the exported function predicts as the
+    tree does.
+    """
+    weights = [weight for rule in tree.rules.values() for weight in rule.weights]
+    found = tree.verify(X, classes.transform(y))
+    same = math.isclose(found.objective, tree.certificate.objective, rel_tol=1e-6) if tree.certificate else False
+    names: dict[str, Any] = {}
+    exec(tree.to_python(), names)
+    some = X_test[:300]
+    exported = [names["predict"](row) for row in some.tolist()]
+    return {
+        "unrounded": float(np.mean(trained.predict(X_test) == classes.transform(y_test))),
+        "unrounded_numbers": trained.numbers_to_read,
+        "digits": max((len(Decimal(weight).normalize().as_tuple().digits) for weight in weights), default=0),
+        "correct": float(found.feasible and same and exported == tree.predict(some).tolist()),
+    }
 
 
 def chosen(model: Any) -> str:
@@ -335,6 +401,39 @@ def show(rows: list[Row], reference: str) -> None:
                 f"{one.better}, {one.worse} |"
             )
 
+    show_rounding(rows)
+
+
+def show_rounding(rows: list[Row]) -> None:
+    """Print what rounding cost, by method: means over all rows."""
+    rounded = [row for row in rows if row.get("unrounded")]
+    if not rounded:
+        return
+    print("\nrounding:\n")
+    print(
+        "| method | trees | accuracy before, % | accuracy | numbers before | numbers | at most two digits | correct |"
+    )
+    print("| --- |" + " ---: |" * 7)
+    for name in [name for name in METHODS if any(row["method"] == name for row in rounded)]:
+        some = [row for row in rounded if row["method"] == name]
+
+        def mean(column: str, some: list[Row] = some) -> float:
+            return float(np.mean([float(row[column]) for row in some]))
+
+        short, correct = (sum(holds(row) for row in some) for holds in (_is_short, _is_correct))
+        print(
+            f"| {name} | {len(some)} | {100 * mean('unrounded'):.2f} | {100 * mean('accuracy'):.2f} | "
+            f"{mean('unrounded_numbers'):.1f} | {mean('numbers'):.1f} | {short} | {correct} |"
+        )
+
+
+def _is_short(row: Row) -> bool:
+    return float(row["digits"]) <= 2
+
+
+def _is_correct(row: Row) -> bool:
+    return float(row["correct"]) == 1
+
 
 def _with_error(mean: float, error: float) -> str:
     return f"{mean:.1f}" if math.isnan(error) else f"{mean:.1f} ± {error:.1f}"
@@ -346,6 +445,7 @@ def draw(rows: list[Row], path: Path, reference: str) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     several = any(int(row["classes"]) > 2 for row in rows)
     tables, _, found = summaries(
@@ -353,24 +453,32 @@ def draw(rows: list[Row], path: Path, reference: str) -> None:
     )
     figure, ax = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
     for prefix, label, colour, style in (
-        ("d2", "margin optimal trees, depth 2", "#e39b7b", "o-"), ("d3", "depth 3", "#b5451b", "o-"),
-        ("d4", "depth 4", "#6d2409", "o-"), ("cart", "CART, depth 2 to 6", "#44546a", "s--"),
+        ("d2", "margin optimal trees, depth 2", "#e39b7b", "o-"),
+        ("d3", "margin optimal trees, depth 3", "#b5451b", "o-"),
+        ("d4", "margin optimal trees, depth 4", "#6d2409", "o-"), ("cart", "CART, depth 2 to 6", "#44546a", "s--"),
         ("figs", "FIGS", "#2e7d55", "^:"), ("rulefit", "RuleFit", "#7b5ea7", "v:"),
     ):  # fmt: skip
         some = sorted((one for one in found if one.method.split()[0] == prefix), key=lambda one: one.numbers)
+        if prefix == "cart" and some:
+            label = f"CART with chosen leaves, depth {', '.join(one.method[-1] for one in some)}"
         if some:
             x, y = [max(0.5, one.numbers) for one in some], [one.accuracy for one in some]
-            ax.errorbar(x, y, np.nan_to_num([one.accuracy_error for one in some]), fmt=style, color=colour, label=label,
-                        ms=5, lw=1.2)  # fmt: skip
+            fmt = style if len(some) > 2 else style[0]
+            errors = np.nan_to_num([one.accuracy_error for one in some])
+            ax.errorbar(x, y, errors, fmt=fmt, color=colour, label=label, ms=5, lw=1.2)
         for one in some:
             words = one.method.split()[1].replace("b", "") if prefix.startswith("d") else ""
             ax.annotate(words, (max(0.5, one.numbers), one.accuracy), (3, 4), textcoords="offset points", fontsize=8)
     for one in found:
-        if one.method in {"ebm", "ebm pairs", "logistic", "boosted trees", "margotree fit"}:
+        if one.method in {"ebm", "ebm pairs", "logistic", "boosted trees", "margotree fit", "plain cart d4"}:
             ax.plot(one.numbers, one.accuracy, "D", color="black", ms=4)
             ax.annotate(one.method, (one.numbers, one.accuracy), (0, -11), textcoords="offset points", fontsize=8,
                         ha="center")  # fmt: skip
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
+    ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.margins(x=0.08)
     ax.set_xlabel("numbers to read, mean (beside points: the budget, features per split)")
     ax.set_ylabel(f"test accuracy, mean of {len(tables)} tables (%)")
     ax.spines[["top", "right"]].set_visible(False)
@@ -397,7 +505,8 @@ def main() -> None:
         count_processor_time()
     if not (args.table or args.picture):
         run_all(args)
-    rows = [row for row in read_rows(args.out) if row["method"] in args.methods]
+    seeds = {str(seed) for seed in args.seeds}
+    rows = [row for row in read_rows(args.out) if row["method"] in args.methods and row["seed"] in seeds]
     if args.picture:
         draw(rows, args.picture, args.reference)
     show(rows, args.reference)

@@ -117,3 +117,13 @@ def test_formulas_name_columns():
     y = pd.Series((X.ward == "b") * 5.0 + X.x, name="days")
     text = MargotRegressor(depth=1, node_limit=5, C=1000).fit(X, y).export_text()
     assert "(ward: a -" in text and "b +" in text and "ward=b" not in text
+
+
+def test_sentences_name_the_cells_and_what_they_add():
+    tree = tree_of({"age": 0.5, "age missing": 12.0, "ward=ICU": 2.0, "grade": -1.0}, 20.0)
+    x = dict.fromkeys(NAMES, 0.0)
+    known = [{**x, "age": 50.0, "ward=ICU": 1.0, "grade": 2.0}[name] for name in NAMES]
+    missing = [{**x, "age": 50.0, "age missing": 1.0, "ward=Surgery": 1.0}[name] for name in NAMES]
+    said, other = (tree.path(row).reasons[0] for row in (known, missing))
+    assert said == "0.5 * 50 (age) + 2 (ward is ICU) - 2 (grade is high) = 25 is at least 20"
+    assert other == "37 (age is missing) + 0 (ward is Surgery) + 0 (grade is low) = 37 is at least 20"

@@ -4,6 +4,7 @@ import pickle
 import signal
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from margotree import (
 )
 from margotree.estimators import CutOffWarning
 from margotree.estimators.cv_settings import neighbour_paths, schedules, settings
-from margotree.model_selection import Race, ScoreTable
+from margotree.model_selection import Race, ScoreTable, cross_validation
 from patience import slowness, three_tries
 
 QUICK = {"engine": "alternating", "time_limit": 20, "cv": 3}
@@ -268,6 +269,29 @@ def test_of_settings_that_score_alike_the_simplest_is_chosen():
         assert chosen(10_000, numbers).C[-1] == 0.1  # of five that score the same, that with the widest margins
 
 
+def test_more_features_per_split_never_have_a_worse_training_objective(monkeypatch):
+    """Every fit of a larger budget starts from the tree of the smaller one at the same C, among others."""
+    objectives = {}
+
+    def fitted(model, trees, *data):
+        fit_from(model, trees, *data)
+        found = model.get_params(deep=False)
+        key = type(model).__name__, len(data[1]), float(np.sum(data[0])), found["C"]
+        objectives.setdefault(key, {})[found["budget"]] = model.certificate_.objective
+
+    fit_from = cross_validation.fit_from
+    monkeypatch.setattr(cross_validation, "fit_from", fitted)
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 6))
+    y = (np.sin(6 * X[:, 0]) + X[:, 1] - X[:, 2] + 0.5 * rng.normal(size=200) > 0.5).astype(int)
+    HFSMargotClassifierCV(depths=[2], Cs=[1.0, 100.0], budgets=[1, 2, 3, 6], **QUICK).fit(X, y)
+    compared = [by_budget for by_budget in objectives.values() if len(by_budget) > 1]
+    assert len(compared) >= 2
+    for by_budget in compared:
+        values = [by_budget[budget] for budget in sorted(by_budget)]
+        assert all(b <= a * (1 + 1e-9) for a, b in pairwise(values))
+
+
 def test_the_frontier_has_scores_errors_and_numbers_to_read():
     X, y = corners()
     model = HFSMargotClassifierCV(depths=[1, 2], Cs=[0.1, 10.0, (0.01, 10.0)], budgets=[1, 2], **QUICK).fit(X, y)
@@ -287,8 +311,9 @@ def test_little_time_is_for_few_settings():
     few = settings("auto", "auto", "auto", n_features=5, seconds=10.0)
     assert len(every) == 90 and len(few) == 15
     assert {setting.C for setting in few} == {10.0, (0.1, 100.0), (0.1, 100.0, 100.0)}
+    assert settings("auto", "auto", "auto", n_features=5, seconds=30.0) == few
     assert settings("auto", "auto", "auto", n_features=5, seconds=60.0) == every
-    assert len(settings("auto", "auto", n_features=5, seconds=10.0)) == 30
+    assert len(settings("auto", "auto", n_features=5, seconds=20.0)) == 30
     assert settings([2], [1.0, 5.0], "auto", n_features=5, seconds=0.1) == settings(
         [2], [1.0, 5.0], "auto", n_features=5
     )

@@ -84,7 +84,7 @@ def test_the_first_screen_of_the_readme_installs_and_compares():
     assert screen.index("pip install margotree") < screen.index("```python")
     code = re.search(r"```python\n(.*?)```", screen, flags=re.S)
     assert code is not None and "DecisionTreeClassifier(" in code[1] and "MargotClassifier(" in code[1]
-    assert "tree image" in screen and "certificate" in screen.split("```")[-1]
+    assert "frontier image" in screen and "certificate" in screen.split("```")[-1]
 
 
 def test_the_readme_can_be_shown_elsewhere():
@@ -120,6 +120,30 @@ def test_the_figures_of_the_readme_are_means_of_the_rows():
         assert float(mean) == pytest.approx(100 * of.accuracy.mean(), abs=0.051), shown
         assert float(two) == pytest.approx(100 * of[of.classes == 2].accuracy.mean(), abs=0.051), shown
         assert not splits or float(splits) == pytest.approx(of.splits.mean(), abs=0.051), shown
+
+
+def test_the_figures_of_the_frontier_are_means_of_the_rows():
+    """Mean accuracies and numbers to read, in the README and in docs/breadth.md."""
+    pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
+    rows = pd.read_csv(ROOT / "benchmarks" / "frontier_rows.csv")
+    names = {
+        "depth 3, three features per split": "d3 b3", "depth 3, one feature per split": "d3 b1",
+        "cart, depth 4": "cart d4", "plain cart, depth 4": "plain cart d4",
+    }  # fmt: skip
+    page, readme = ((ROOT / path).read_text(encoding="utf-8") for path in ("docs/breadth.md", "README.md"))
+    for shown, method in names.items():
+        of = rows[rows.method == method]
+        assert of.groupby("seed").data.nunique().unique().tolist() == [20] and len(of) == 20 * of.seed.nunique()
+        cells = re.search(rf"^\| {shown} \| (.*) \|$", page, flags=re.M)[1].split("|")
+        accuracy, numbers, splits, two = map(str.strip, cells)
+        assert float(accuracy.split()[0]) == pytest.approx(100 * of.accuracy.mean(), abs=0.051), shown
+        assert float(numbers) == pytest.approx(of.numbers.mean(), abs=0.051), shown
+        assert not splits or float(splits) == pytest.approx(of.splits.mean(), abs=0.051), shown
+        small = of[of.classes == 2]
+        expected = [100 * small.accuracy.mean(), small.numbers.mean()]
+        assert [float(x) for x in two.split(" at ")] == pytest.approx(expected, abs=0.051), shown
+        if method != "plain cart d4":
+            assert re.search(rf"{accuracy.split()[0]} %\s+at\s+{numbers}", readme), shown
 
 
 def test_the_first_page_has_three_doors():

@@ -254,6 +254,20 @@ def test_a_fit_may_start_from_a_tree_in_any_of_its_forms():
         assert fitted.certificate_.objective <= first.certificate_.objective * (1 + 1e-9)
 
 
+def test_the_best_feasible_tree_of_a_list_is_the_start():
+    bad, good = (LocalSVMTreeClassifier(C=C, budget=1).fit(X, y).tree_ for C in (1e-6, 10.0))
+    dense = LocalSVMTreeClassifier(C=10.0).fit(X, y).tree_
+    single = MargotClassifier(C=10.0, budget=1, start=good).fit(X, y).certificate_.start_objective
+    for trees in ([bad, good, dense], [dense, good.splits], [good, bad]):
+        fitted = MargotClassifier(C=10.0, budget=1, start=trees).fit(X, y)
+        assert fitted.certificate_.start_objective == pytest.approx(single)
+    with pytest.raises(ValueError, match="no tree in the list start is feasible"):
+        MargotClassifier(C=10.0, budget=1, start=[dense, dense]).fit(X, y)
+    for wrong in ([], [good, "local_svm"]):
+        with pytest.raises(ValueError, match="or a list of these"):
+            MargotClassifier(start=wrong).fit(X, y)
+
+
 def test_a_start_is_brought_into_the_new_units():
     plain = LocalSVMTreeClassifier(scale=None).fit(X, y)
     scaled = MargotClassifier(start=plain).fit(X, y)

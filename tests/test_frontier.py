@@ -69,3 +69,11 @@ def test_our_trees_are_counted_as_they_are_printed(frontier):
     X = rng.random((80, 3))
     row = frontier.run_one(X, np.where(X[:, 0] + X[:, 1] > 1, "yes", "no"), 0, "d2 b1", 0.5, 1000)
     assert row["numbers"] <= 3 and 0.5 < row["accuracy"] <= 1 and 0 <= row["brier"] < 0.5
+    assert row["correct"] == 1 and 1 <= row["digits"] <= 9
+    assert row["numbers"] <= row["unrounded_numbers"] and abs(row["accuracy"] - row["unrounded"]) < 0.2
+
+
+def test_splits_of_cart_are_counted_as_they_are_printed(frontier):
+    X = np.arange(12.0)[:, None]
+    row = frontier.run_one(np.repeat(X, 8, axis=0), np.repeat(["no"] * 5 + ["yes"] * 7, 8), 0, "plain cart d4", 1, 1000)
+    assert row["splits"] == row["numbers"] == 1 and row["unrounded"] == ""

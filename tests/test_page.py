@@ -1,3 +1,4 @@
+import base64
 import json
 import re
 import subprocess
@@ -231,6 +232,35 @@ def test_the_page_gives_the_reasons_that_python_gives(show, kind):
         plain = [reason.replace("\N{MINUS SIGN}", "-").replace("\N{MIDDLE DOT}", "*") for reason in reasons]
         expected = [reason.replace("+ ... (", "+ \N{HORIZONTAL ELLIPSIS} (") for reason in tree.path(x).reasons]
         assert plain == expected or not expected
+
+
+def test_the_page_names_cells_as_python_does(show):
+    from test_column_rules import NAMES, tree_of
+
+    tree = tree_of({"age": 0.5, "age missing": 12.0, "ward=ICU": 2.0, "grade": -1.0}, 20.0)
+    blank = dict.fromkeys(NAMES, 0.0)
+    cells = ({"age": 50.0, "ward=ICU": 1.0, "grade": 2.0}, {"age": 50.0, "age missing": 1.0, "ward=Surgery": 1.0})
+    samples = [[{**blank, **row}[name] for name in NAMES] for row in cells]
+    found = show(tree, details=False).execute_script(REASONS, samples)
+    plain = [[text.replace("\N{MINUS SIGN}", "-").replace("\N{MIDDLE DOT}", "*") for text in texts] for texts in found]
+    assert plain == [list(tree.path(x).reasons) for x in samples] and "(ward is ICU)" in plain[0][0]
+
+
+def test_a_tree_of_three_levels_is_printed_on_one_sheet(show):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 13)).round(2)
+    w = np.where(rng.random((7, 13)).argsort(axis=1) < 3, rng.integers(1, 9, (7, 13)) / 10, 0.0)
+    y = rng.choice(["van", "saab", "bus", "opel"], 300)
+    names = [f"measurement {j}" for j in range(13)]
+    tree = Tree(
+        splits=Splits(w=w, b=rng.normal(size=7).round(1)), scaling=Scaling.identity(13), classes=sorted(set(y)),
+        leaf_class=[0, 1, 2, 3, 3, 2, 1, 0], feature_names=names,
+    ).counted(X, np.unique(y, return_inverse=True)[1], np.ones(300))  # fmt: skip
+    assert tree.numbers_to_read >= 20
+    page = show(tree, X, y, details=False)
+    for paper in ({"paperWidth": 8.27, "paperHeight": 11.69}, {"paperWidth": 8.5, "paperHeight": 11}):
+        sheet = base64.b64decode(page.execute_cdp_cmd("Page.printToPDF", paper)["data"])
+        assert len(re.findall(rb"/Type\s*/Page\b(?!s)", sheet)) == 1
 
 
 def test_numbers_of_nodes_and_distances_are_shown_on_request(show):
@@ -841,7 +871,7 @@ def test_the_page_of_a_described_tree_opens_on_what_is_usual_and_says_what_it_is
     )  # fmt: skip
     facts = facts_in(render_page(tree))
     assert [feature["start"] for feature in facts["features"]] == [61.0, 0.0, 0.0, 0.0, 1.0, 11.0]
-    assert facts["title"] == "died: no or yes (HFS-MARGOT, trained on patients.csv)"
+    assert facts["title"] == "died: no or yes (trained on patients.csv)"
     assert facts_in(render_page(tree, title="Mine"))["title"] == "Mine"
 
 

@@ -142,6 +142,59 @@ def test_features_and_splits_that_no_label_depends_on_are_left_out():
     assert (rounded.predict(X) == tree.predict(X)).all()
 
 
+def test_a_negligible_weight_that_parts_equal_sums_is_kept():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(120, 3)).astype(float)
+    splits = Splits(w=[[2.0, 1.0, 1e-4]], b=[-5.0 - 1.5e-4])
+    terms = {"model": "margot", "C": 1.0, "eps": 1e-3}
+    tree = Tree(splits=splits, scaling=Scaling.identity(3), classes=[0, 1], terms=terms)
+    y = tree.predict(X)
+    on_the_line = 2 * X[:, 0] + X[:, 1] == 5
+    assert 0 < y[on_the_line].mean() < 1 and not tree.selected()[0, 2]
+    rounded = tree.rounded(X, y)
+    assert (rounded.predict(X) == y).all() and rounded.certificate is None
+    assert (read(rounded, X).astype(int) == y).all()
+
+
+def test_two_digits_decide_about_nearly_equal_sums():
+    """Sums of 6.5 would be equal with the nearest weights, and a third of the samples would change labels."""
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.integers(0, 4, 150), rng.integers(1, 5, 150), rng.choice([3.0, 6.0, 7.0], 150)])
+    splits = Splits(w=[[1.0, 0.9986, 0.4999]], b=[-6.4962])
+    terms = {"model": "margot", "C": 1.0, "eps": 1e-3}
+    tree = Tree(splits=splits, scaling=Scaling.identity(3), classes=[0, 1], terms=terms)
+    y = tree.predict(X)
+    equal = X[:, 0] + X[:, 1] + X[:, 2] / 2 == 6.5
+    assert 0 < y[equal].mean() < 1
+    rounded = tree.rounded(X, y, digits=2)
+    assert (rounded.predict(X) == y).all() and (read(rounded, X).astype(int) == y).all()
+    assert all(len(weight.replace(".", "").strip("-0")) <= 2 for weight in rounded.rules[0].weights)
+
+
+def test_a_split_is_left_out_where_few_labels_change():
+    X = np.append(np.linspace(-1, 1, 200), 5.0)[:, None]
+    splits = Splits(w=[[40.0], [0.0], [-40.0]], b=[0.2, -1.0, 160.0])
+    terms = {"model": "margot", "C": 1.0, "eps": 1e-3}
+    tree = Tree(splits=splits, scaling=Scaling.identity(1), classes=[0, 1], terms=terms)
+    y = tree.predict(X)
+    exact, short = (tree.rounded(X, y, max_loss=loss) for loss in (0.0, 0.02))
+    assert list(exact.rules) == [0, 2] and (exact.predict(X) == y).all()
+    assert list(short.rules) == [0] and np.sum(short.predict(X) != y) == 1
+
+
+def test_a_feature_is_left_out_where_few_labels_change():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 2))
+    splits = Splits(w=[[4.0, 0.04]], b=[0.0])
+    terms = {"model": "margot", "C": 1.0, "eps": 1e-3}
+    tree = Tree(splits=splits, scaling=Scaling.identity(2), classes=[0, 1], terms=terms)
+    X = np.append(X, [[0.001, -3.0]] * 2, axis=0)
+    y = tree.predict(X)
+    exact, short = (tree.rounded(X, y, max_loss=loss) for loss in (0.0, 0.01))
+    assert exact.numbers_to_read == 3 and (exact.predict(X) == y).all()
+    assert short.numbers_to_read == 1 and 0 < (short.predict(X) != y).mean() <= 0.01
+
+
 def test_the_certificate_states_what_rounding_cost():
     _, X, y = trained(n=60)
     exact = MargotClassifier(depth=1, budget=2, C=5).fit(X, y)

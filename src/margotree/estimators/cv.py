@@ -55,7 +55,7 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": for the last
         level 0.1 to 1000; for the levels above the same C, or a thousandth of it at the root, or at all of them.  With
         more than two classes: for the last level 1 to 1000; above it the same C, or a tenth of that of the next level.
-        With less than 0.3 s of the time limit per setting (10 s with budgets): 10 on all levels, or 100 for the last
+        With less than 0.65 s of the time limit per setting (10 s with budgets): 10 on all levels, or 100 for the last
         level with a smaller C above it.
     budgets : "auto", list or None, default None
         Budgets of features per split to try: numbers, or tuples with one per level or per node.  "auto": 1, 2 and 3, or

@@ -171,8 +171,8 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
 
     def _choose(
         self, samples: AnySamples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
-    ) -> tuple[Setting, HyperplaneTree | None]:
-        """The chosen setting, and its tree on a fold."""
+    ) -> tuple[Setting, list[HyperplaneTree]]:
+        """The chosen setting, and its trees on a fold: its own, and those of smaller budgets."""
         fold_samples, folds = self._folds(samples, data, seed)
         self.settings_ = [setting.params for setting in candidates]
         self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
@@ -180,7 +180,7 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
             self.scores_ = np.full((len(candidates), len(folds)), np.nan)
             self.best_score_, self.frontier_ = math.nan, Frontier([])
             # There is no choice without a second setting or without folds.
-            return candidates[len(candidates) // 2], None
+            return candidates[len(candidates) // 2], []
         first = folds[0].subsampled(_MAX_PRELIMINARY_ROWS, self._strata(fold_samples.y), seed)
         if len(first.train) < len(folds[0].train) and len(candidates) >= _MIN_SETTINGS_PRELIMINARY:
             folds = [replace(first, preliminary=True), *folds]
@@ -202,7 +202,10 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
         best = fits.choose()
         self.frontier_ = fits.frontier(best)
         self.best_score_ = math.nan if best is None else float(fits.score_table().means()[best])
-        return (_default_setting(candidates), None) if best is None else (candidates[best], fits.tree(best))
+        if best is None:
+            return _default_setting(candidates), []
+        trees = [fits.tree(k) for k in range(len(candidates)) if fits.differ_in_budget(k, best)]
+        return candidates[best], [tree for tree in trees if tree is not None]
 
     def _folds(self, samples: AnySamples, data: tuple[Any, Any, Any], seed: int) -> tuple[FoldSamples, list[Fold]]:
         """The samples, and the folds; no folds if there are too few samples."""
@@ -231,7 +234,7 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
     def _train_final(
         self,
         chosen: Setting,
-        start: HyperplaneTree | None,
+        start: list[HyperplaneTree],
         data: tuple[Any, Any, Any],
         began: float,
         seconds: float,
@@ -257,7 +260,7 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
                 )
                 tree, model = model.tree_, self._model(self._exact, chosen.params, seed)
                 model.set_params(engine=self.engine, gap=self.gap, time_limit=exact_seconds, **self._last_options())
-                fit_from(model.set_params(n_jobs=self.n_jobs, verbose=self.verbose), tree, *data)
+                fit_from(model.set_params(n_jobs=self.n_jobs, verbose=self.verbose), [tree], *data)
         self.tree_, self.certificate_ = model.tree_, model.certificate_
 
 

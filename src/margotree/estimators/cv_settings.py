@@ -28,7 +28,7 @@ GROWTH = 10.0
 
 #: With fewer seconds per setting than this, the automatic values of C are few: one with equal C on all levels, and one
 #: with another schedule.
-MIN_SECONDS_PER_SETTING = 0.3
+MIN_SECONDS_PER_SETTING = 0.65
 FEW_EQUAL_C, FEW_LAST_LEVEL_C = 10.0, 100.0
 
 #: The complexity of the schedules: 0 for equal C; more if margin violations at upper splits have a small penalty.

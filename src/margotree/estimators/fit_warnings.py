@@ -118,7 +118,7 @@ def _growing_C_hint(levels: list[float]) -> str:
     if len(levels) == 1 or levels == sorted(set(levels)):
         return ""
     n = len(levels)
-    last = min(levels[0] * _LEVEL_FACTOR ** (n - 1), max(_LARGEST_C, max(levels)))
+    last = min(levels[0] * _LEVEL_FACTOR ** (n - 1), _LARGEST_C)
     numbers = _numbers([last / _LEVEL_FACTOR ** (n - 1 - k) for k in range(n)])
     return (
         f", or a C per level that increases from the root down, such as {numbers}: margin violations at upper splits "

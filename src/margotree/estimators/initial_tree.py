@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ Conversion = Callable[[Any], Splits]
 
 
 def read_start(start: Any, problem: TrainingProblem, convert: Conversion) -> Splits | str | None:
-    """``start`` for an engine: None, the name of a heuristic, or feasible splits; ValueError if they are infeasible."""
+    """``start`` for an engine: None, the name of a heuristic, or feasible splits; ValueError if they are infeasible.
+
+    Of a list of trees the best one that is feasible is taken.
+    """
     if start is None or isinstance(start, str):
         return start
+    if isinstance(start, (list, tuple)):
+        return _best_of(start, problem, convert)
     splits = splits_of_start(start, problem, convert)
     if not problem.evaluate(splits).feasible:
         raise ValueError(
@@ -25,6 +30,16 @@ def read_start(start: Any, problem: TrainingProblem, convert: Conversion) -> Spl
             "or a node uses more features or larger weights than allowed; leave start at its default instead"
         )
     return splits
+
+
+def _best_of(trees: Sequence[Any], problem: TrainingProblem, convert: Conversion) -> Splits:
+    """The feasible tree with the smallest objective."""
+    found = [splits_of_start(tree, problem, convert) for tree in trees]
+    valued = [(problem.evaluate(splits), splits) for splits in found]
+    feasible = [(value.objective, k) for k, (value, _) in enumerate(valued) if value.feasible]
+    if not feasible:
+        raise ValueError("no tree in the list start is feasible on these data; leave start at its default instead")
+    return found[min(feasible)[1]]
 
 
 def splits_of_start(start: Any, problem: TrainingProblem, convert: Conversion) -> Splits:

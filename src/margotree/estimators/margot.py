@@ -54,7 +54,8 @@ class MargotClassifier(MarginTreeClassifier):
     gap : float, default 1e-4
         The search stops when the gap is at most this number.
     start : "local_svm", None, fitted estimator, Tree or Splits, default "local_svm"
-        The initial tree.  In a grid search, which uses ``clone``, pass ``estimator.tree_`` and not the estimator.
+        The initial tree, or a list of trees, of which the best feasible one is used.  In a grid search, which uses
+        ``clone``, pass ``estimator.tree_`` and not the estimator.
     n_jobs : int or None, default None
         Number of threads, if the engine supports several; None means 1, and -1 all cores.
     random_state : int, RandomState or None, default 0
@@ -71,9 +72,9 @@ class MargotClassifier(MarginTreeClassifier):
         which a client cannot be: give them the address.
     round : None, "auto", "points" or int, default None
         Short numbers, see :meth:`margotree.tree.Tree.rounded`.  "auto": weights of two digits if at most 1 % of the
-        labels of training samples change, otherwise more; features and splits that none of these labels depends on are
-        left out.  "points": the same with whole numbers as weights.  A number: at most this many digits of a weight.
-        None: the trained tree as it is.  The certificate states what rounding cost.
+        labels of training samples change, otherwise more; features and splits that hardly any of these labels depends
+        on are left out.  "points": the same with whole numbers as weights.  A number: at most this many digits of a
+        weight.  None: the trained tree as it is.  The certificate states what rounding cost.
     eps : float or "auto"
         Deprecated name of ``band``, removed in 0.3.
     categorical_features : "from_dtype" or list, default "from_dtype"

@@ -40,9 +40,14 @@ def start_constraint(heuristic: str) -> Constraint:
     def holds(value: Any) -> bool:
         if isinstance(value, str):
             return value == heuristic
-        return value is None or isinstance(value, (HyperplaneTree, Splits)) or hasattr(value, "fit")
+        if isinstance(value, (list, tuple)):
+            return len(value) > 0 and all(map(is_tree, value))
+        return value is None or is_tree(value)
 
-    return Constraint(holds, f"{heuristic!r}, None, a fitted estimator, a Tree or Splits")
+    def is_tree(value: Any) -> bool:
+        return isinstance(value, (HyperplaneTree, Splits)) or hasattr(value, "fit")
+
+    return Constraint(holds, f"{heuristic!r}, None, a fitted estimator, a Tree, Splits, or a list of these")
 
 
 def _a_seed(value: Any) -> bool:

@@ -48,7 +48,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         Depths to try.  "auto": 1 to 4.
     Cs : "auto" or list, default "auto"
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": 3, 30 and 300 at
-        leaves, with 0.01 or 1 at splits.  With less than 0.3 s of the time limit per setting: 30 at leaves and 0.01 at
+        leaves, with 0.01 or 1 at splits.  With less than 0.65 s of the time limit per setting: 30 at leaves and 0.01 at
         splits.
     budgets : "auto", list or None, default None
         Largest numbers of features to try: numbers for splits and formulas, or pairs (splits, formulas).  "auto": 1, 2

@@ -277,7 +277,7 @@ class CrossValidation:
         if "time_limit" in params and math.isfinite(seconds):
             own = params["time_limit"]
             estimator.set_params(time_limit=seconds if own is None else min(seconds, own))
-        start = self._start(job, self._chains[c][:position]) if self.warm and "start" in params else None
+        start = self._start(job, self._chains[c][:position]) if self.warm and "start" in params else []
         train, test = self.samples.part(fold.train, fold.factor), self.samples.part(fold.test)
         return estimator, start, train, test if self.weigh_scores else (*test[:2], None), self.scorer, self.train_scores
 
@@ -288,18 +288,27 @@ class CrossValidation:
         share = min(1.0, n_settings * self._n_parallel / max(1, left))
         return 0.0 if remaining <= 0 else max(_MIN_SECONDS, remaining * share)
 
-    def _start(self, job: Job, before: Sequence[Job]) -> HyperplaneTree | None:
-        """The tree of the setting on the preliminary fold, whose training rows are among those of the next fold.
+    def _start(self, job: Job, before: Sequence[Job]) -> list[HyperplaneTree]:
+        """The trees to start from: that of the setting before it on its path; with a race the last one that there is.
 
-        Otherwise that of the setting before it on its path; with a race the last one that there is.  A tree of another
-        fold is no start: it was trained on the test rows, and the score could be too high.
+        With a race these are also the tree of the setting on the preliminary fold, whose training rows are among those
+        of the next fold, and that of the setting with the next smaller budget, so that a larger budget does not lead to
+        a worse objective.  A tree of another fold is no start: it was trained on the test rows, and the score could be
+        too high.
         """
         k, f = job
-        own = [(k, f - 1)] if f > 0 and self.folds[f - 1].preliminary else []
-        candidates = before[-1:] if self.race is None else [*own, *reversed(before)]
-        fitted = (self.rows[job] for job in candidates if job in self.rows and job not in self.cut_off)
-        record = next(fitted, {}).get("tree")
-        return None if record is None else tree_from_dict(record)
+        fitted = [one for one in before if one in self.rows and one not in self.cut_off]
+        if self.race is None:
+            found = [one for one in before[-1:] if one in fitted]
+        else:
+            own = [(k, f - 1)] if f > 0 and self.folds[f - 1].preliminary and (k, f - 1) in self.rows else []
+            found = [*own, *fitted[-1:], *[one for one in fitted if self.differ_in_budget(one[0], k)][-1:]]
+        records = (self.rows[one].get("tree") for one in dict.fromkeys(found) if one not in self.cut_off)
+        return [tree_from_dict(record) for record in records if record is not None]
+
+    def differ_in_budget(self, a: int, b: int) -> bool:
+        """Whether two settings are equal except for their budgets."""
+        return _without_budget(self.settings[a]) == _without_budget(self.settings[b])
 
     def _store(self, job: Job, result: Any) -> None:
         """Add the result of a job to the rows."""
@@ -324,7 +333,7 @@ class CrossValidation:
 
 
 def fit_and_score(
-    estimator: Any, start: HyperplaneTree | None, train: tuple, test: tuple, scorer: Any, train_too: bool
+    estimator: Any, start: list[HyperplaneTree], train: tuple, test: tuple, scorer: Any, train_too: bool
 ) -> dict[str, Any]:
     """Fit and score one setting on one fold; runs in any process, and returns columns of a row as plain values."""
     started = time.perf_counter()
@@ -361,17 +370,21 @@ def _certificate(estimator: Any) -> Certificate | None:
     return getattr(last, "certificate_", None)
 
 
-def fit_from(estimator: Any, start: HyperplaneTree | None, X: Any, y: Any, weight: Any) -> None:
-    """Fit from a start, or from the default start if the tree is not allowed or None."""
-    if start is None:
+def fit_from(estimator: Any, trees: list[HyperplaneTree], X: Any, y: Any, weight: Any) -> None:
+    """Fit from the best of the trees, or from the default start if none of them is allowed."""
+    if not trees:
         estimator.fit(X, y, **weight_argument(weight))
         return
     default_start = estimator.get_params(deep=False)["start"]
     try:
-        estimator.set_params(start=start).fit(X, y, **weight_argument(weight))
+        estimator.set_params(start=trees if len(trees) > 1 else trees[0]).fit(X, y, **weight_argument(weight))
     except ValueError:
-        # The tree is not allowed under these parameters, for example it has more features than the budget.
+        # No tree is allowed under these parameters, for example because it has more features than the budget.
         estimator.set_params(start=default_start).fit(X, y, **weight_argument(weight))
+
+
+def _without_budget(setting: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in setting.items() if name not in {"budget", "leaf_budget"}}
 
 
 def _rows_of(data: Any, rows: Any) -> Any:

@@ -70,7 +70,7 @@ def _title(tree: HyperplaneTree) -> str:
     named = " or ".join(labels) if len(labels) == 2 else f"{len(labels)} classes"
     if encoding is None:
         return f"{model}: {named}"
-    return f"{encoding.target}: {named} ({model}{where})"
+    return f"{encoding.target}: {named}" + (f" ({where.removeprefix(', ')})" if where else "")
 
 
 def _features(tree: HyperplaneTree, paths: SamplePaths | None, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -154,7 +154,7 @@ def _rule(tree: HyperplaneTree, t: int) -> dict[str, Any]:
         "threshold": rule.threshold,
         "relation": rule.relation,
         "logic": bool(rule.literals),
-        "by_column": bool(rule.terms),
+        "by_column": [column.record() for column in rule.columns],
         "literals": [literal.record() for literal in rule.literals],
         "least": rule.least,
         "exact": _exact(tree, t),

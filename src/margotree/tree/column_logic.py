@@ -71,6 +71,40 @@ class Column:
     def values(self) -> list[Fraction]:
         return [self.value(state) for state in self.states]
 
+    def share(self, x: Sequence[float]) -> tuple[Fraction, str] | None:
+        """What a sample, given as its features, adds to the sum, and its cell in words; None for no possible cell.
+
+        The words of a number are the name of its column.
+        """
+        own = tuple(float(x[self.first + k]) for k in range(len(self.weights)))
+        if self.states:
+            found = [(self.value(state), self.words(state)) for state, values in self.states.items() if values == own]
+            return found[0] if found else None
+        total = sum((w * Fraction(value) for w, value in zip(self.weights, own, strict=True)), Fraction(0))
+        return total, f"{self.cell.column} is {_MISSING}" if own == self.missing else self.cell.column
+
+    @property
+    def missing(self) -> tuple[float, ...] | None:
+        """The features of a missing cell of a column of numbers that has an indicator of it."""
+        return self.cell.missing if not self.states and len(self.cell.features) > 1 else None
+
+    def words(self, state: object) -> str:
+        """A statement that the cell is in this state."""
+        return f"{self.cell.column} is {'another word' if state is _OTHER else state}"
+
+    def record(self) -> dict[str, Any]:
+        """The column as JSON values."""
+        return {
+            "name": self.cell.column,
+            "first": self.first,
+            "weights": [float(weight) for weight in self.weights],
+            "missing": None if self.missing is None else list(self.missing),
+            "states": [
+                {"values": list(values), "adds": float(self.value(state)), "words": self.words(state)}
+                for state, values in self.states.items()
+            ],
+        }
+
 
 def columns_of(
     cells: Mapping[int, tuple[CellRule, int]], weights: Mapping[int, Fraction], zero_one: bool = False

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from margotree.tree.column_logic import without_breaks
+from margotree.tree.column_logic import terms_of, without_breaks
 from margotree.tree.protocol import SplitTree
 from margotree.tree.rules import NO_BREAK_SPACE, decimal_text
 from margotree.tree.scaling import FloatArray, TargetScaling
-from margotree.tree.text import ROUNDING_TOL, TextStyle, column_terms, digits_needed, largest_values, samples_text
+from margotree.tree.text import ROUNDING_TOL, TextStyle, digits_needed, largest_values, samples_text, sum_columns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,7 +94,7 @@ def printed_formula(tree: FormulaTree, leaf: int, *, digits: int | None = None, 
         weights=tuple(weights),
         constant=constant,
         left_out=int(np.count_nonzero(tree.hyperplanes.w[leaf])) - len(order),
-        columns=column_terms(tree, order.tolist(), weights, after_constant=True) if units == "user" else (),
+        columns=terms_of(sum_columns(tree, order.tolist(), weights), after_constant=True) if units == "user" else (),
     )
 
 

@@ -5,19 +5,22 @@ Nodes are rounded from the root down. At each node, with the samples that reach 
 1. A split that is not needed for any label becomes a node without weights.
 2. Features are left out, the least important first, as long as some threshold keeps the labels.
 3. Weights get the leading weight 1 and few digits (or become small integers), and the threshold is chosen again: the
-   numbers with the fewest digits that keep the labels and nearly keep the objective of the node.
+   numbers with the fewest digits that keep the labels and nearly keep the objective of the node. Where the nearest
+   weights of two digits do not keep the labels, others near them are tried.
 4. The hyperplane is the rule times a factor, for which the objective of the node is smallest.
 
-The objective of the result is computed by :func:`margotree.problem.evaluate`. The bound of the certificate is about all
-trees, so that it holds for the rounded tree, too.
+Where a share of the labels may change, the splits divide it. The objective of the result is computed by
+:func:`margotree.problem.evaluate`. The bound of the certificate is about all trees, so that it holds for the rounded
+tree, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +46,9 @@ _MOST_DIGITS = 9
 
 #: With ``digits="auto"``: numbers of digits that are tried, and the share of the training labels that may change.
 _AUTOMATIC_DIGITS, _AUTOMATIC_LOSS = (2, 3), 0.01
+
+#: Weights of this number of digits are varied, up to this number of them beside the leading one.
+_FEW_DIGITS, _MOST_VARIED = 2, 2
 
 #: Scales of point scores: the largest weight of a split is tried with each of these.
 _POINTS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100, 200, 500, 1000, 2000, 5000, 10000)
@@ -144,6 +150,10 @@ class _Candidate:
     changed: float
     digits: int
 
+    def is_short(self) -> bool:
+        """Whether all weights have at most two digits."""
+        return all(_digits_in(weight) <= _FEW_DIGITS for weight in self.rule.weights)
+
 
 class _Rounding:
     """The samples, the rules so far, and the changes of labels that are still allowed."""
@@ -189,15 +199,20 @@ class _Rounding:
         best = self._best_side(t, rows, costs)
         if best is not None:
             self._remove_split(t, rows, best)
+            self._use(float(costs[best].sum()))
             return np.full(len(rows), best == 1)
         found = self._best_candidate(t, rows, _Cuts(*costs))
         if found is None:
             return self.tree.side(self.tree.scaled(self.X[rows]), t)[1]
         self.rules[t] = found.rule
         self.w[t], self.b[t] = found.rule.hyperplane(self.tree.scaling)
-        self.allowed = max(0.0, self.allowed - found.changed)
+        self._use(found.changed)
         self.remaining = max(1, self.remaining - 1)
         return found.right
+
+    def _use(self, changed: float) -> None:
+        """Subtract changes of labels from those that are still allowed."""
+        self.allowed = max(0.0, self.allowed - changed)
 
     def _costs(self, v: int, rows: IndexArray) -> FloatArray:
         """The weight of each sample whose label changes if it goes to ``v``, with the trained splits below ``v``."""
@@ -206,12 +221,12 @@ class _Rounding:
     # -- splits that are not needed -----------------------------------------------------------------------------
 
     def _best_side(self, t: int, rows: IndexArray, costs: list[FloatArray]) -> int | None:
-        """The side, 0 or 1, to which all samples can go without a change of labels; None if the split is needed."""
+        """The side, 0 or 1, to which all samples can go with few changes of labels; None if the split is needed."""
         totals = [float(cost.sum()) for cost in costs]
         if never_splits(self.tree, t) or not len(rows):
             return int(self.tree.splits.b[t] >= 0)
         if min(totals) > 0:
-            return None
+            return int(np.argmin(totals)) if min(totals) <= self.allowed / self.remaining else None
         right = self.tree.side(self.tree.scaled(self.X[rows]), t)[1]
         more = int(2 * float(self.weight[rows[right]].sum()) >= float(self.weight[rows].sum()))
         return more if totals[more] == 0 else 1 - more
@@ -227,50 +242,56 @@ class _Rounding:
 
     def _best_candidate(self, t: int, rows: IndexArray, cuts: _Cuts) -> _Candidate | None:
         """The rule with the fewest digits that changes no more labels than allowed, otherwise the fewest labels."""
-        split, shown = self.tree.split(t), self.tree.selected()[t]
-        shown = shown if shown.any() else split.weights != 0
-        order = np.flatnonzero(shown)[np.argsort(-np.abs(self.tree.splits.w[t][shown]), kind="stable")]
+        split = self.tree.split(t)
+        # Where sums are equal, a negligible weight can decide about labels.
+        used = np.flatnonzero(split.weights)
+        order = used[np.argsort(-np.abs(self.tree.splits.w[t][used]), kind="stable")]
         values, weights = self.X[np.ix_(rows, order)], split.weights[order]
-        kept = self._needed_features(t, rows, order, cuts)
+        limit = cuts.at_best(values @ weights, _clear(values, weights)) + self.allowed / self.remaining
+        kept = self._needed_features(t, rows, order, cuts, limit)
         # Features that are left out count with their mean.
         means = self.X[rows].mean(axis=0)
         used = order[kept]
         threshold = split.threshold - float(means @ split.weights - means[used] @ split.weights[used])
-        found = [
-            one
-            for texts, digits in self._weights(weights[kept])
-            for one in _candidates(used, values[:, kept], weights[kept], threshold, texts, digits, cuts)
-        ]
-        return self._shortest(
-            t, rows, found, cuts.at_best(values[:, kept] @ weights[kept]) + self.allowed / self.remaining
-        )
+        columns = values[:, kept], weights[kept]
 
-    def _needed_features(self, t: int, rows: IndexArray, order: IndexArray, cuts: _Cuts) -> IndexArray:
-        """Positions in ``order`` of the features without which labels or the objective of the node would change.
+        def candidates(rounded: Iterable[tuple[tuple[str, ...], int]]) -> list[_Candidate]:
+            return [
+                one for texts, digits in rounded for one in _candidates(used, *columns, threshold, texts, digits, cuts)
+            ]
 
-        Features are tried once each, the least important first.
+        found = candidates(self._weights(columns[1]))
+        if not any(one.changed <= limit and one.is_short() for one in found):
+            found += candidates(self._neighbours(columns[1]))
+        return self._shortest(t, rows, found, limit)
+
+    def _needed_features(self, t: int, rows: IndexArray, order: IndexArray, cuts: _Cuts, limit: float) -> IndexArray:
+        """Positions in ``order`` of the features without which too many labels or the objective would change.
+
+        Features are tried once each, the least important first; ``limit`` is the largest weight of label changes.
         """
         split, kept = self.tree.split(t), np.ones(len(order), dtype=bool)
-        means, weights = self.X[rows].mean(axis=0), split.weights
-        sums, threshold = self.X[rows] @ weights, split.threshold
-        least, best = cuts.at_best(sums), self._value(t, rows, order, sums, threshold, cuts)
+        values, weights, threshold = self.X[np.ix_(rows, order)], split.weights[order], split.threshold
+        clear, means = _clear(values, weights), values.mean(axis=0)
+        best = self._value(t, rows, order, values @ weights, threshold, cuts, clear)
         for k in reversed(range(1, len(order))):
-            j = order[k]
-            without = sums - weights[j] * self.X[rows, j]
-            if cuts.at_best(without) > least:
-                continue
-            moved, kept[k] = threshold - float(means[j] * weights[j]), False
-            if self._value(t, rows, order[kept], without, moved, cuts) <= (1 + _OBJECTIVE_LOSS) * best:
-                sums, threshold = without, moved
-            else:
-                kept[k] = True
+            kept[k] = False
+            # The difference to the sum before would have rounding errors that part equal sums.
+            sums = values[:, kept] @ weights[kept]
+            if cuts.at_best(sums, clear) <= limit:
+                moved = threshold - float(means[k] * weights[k])
+                if self._value(t, rows, order[kept], sums, moved, cuts, clear) <= (1 + _OBJECTIVE_LOSS) * best:
+                    threshold = moved
+                    continue
+            kept[k] = True
         return np.flatnonzero(kept)
 
     def _value(
-        self, t: int, rows: IndexArray, features: IndexArray, sums: FloatArray, threshold: float, cuts: _Cuts
-    ) -> float:
+        self, t: int, rows: IndexArray, features: IndexArray, sums: FloatArray, threshold: float, cuts: _Cuts,
+        clear: float,
+    ) -> float:  # fmt: skip
         """The objective of a node for sums of the trained weights of some features, with the best threshold."""
-        ordered = cuts.sorted_by(sums, exact=True, clear=0.0)
+        ordered = cuts.sorted_by(sums, exact=True, clear=clear)
         if ordered is None:
             return np.inf
         w = np.zeros(self.tree.n_features)
@@ -327,6 +348,23 @@ class _Rounding:
             for digits in range(1, self.digits + 1):
                 texts = ("1", *(decimal_text(x, digits) for x in signed[1:]))
                 yield texts, sum(map(_digits_in, texts[1:]))
+
+    def _neighbours(self, weights: FloatArray) -> Iterator[tuple[tuple[str, ...], int]]:
+        """Weights of two digits near the trained ones, but not always the nearest, with the number of their digits.
+
+        Where sums are nearly equal for many samples, small differences of weights decide about their labels; larger
+        differences of the same signs decide in the same way.
+        """
+        if self.style != "decimal" or self.digits < _FEW_DIGITS or not 2 <= len(weights) <= _MOST_VARIED + 1:
+            return
+        choices = []
+        for x in weights[1:] / weights[0]:
+            unit = Decimal(1).scaleb(Decimal(repr(float(x))).adjusted() + 1 - _FEW_DIGITS)
+            low = (Decimal(repr(float(x))) / unit).to_integral_value(ROUND_FLOOR)
+            choices.append([_plain((low + k) * unit) for k in (0, 1, -1, 2) if low + k != 0])
+        for texts in product(*choices):
+            if all(_digits_in(text) <= _FEW_DIGITS for text in texts):
+                yield ("1", *texts), sum(map(_digits_in, texts))
 
     # -- factors ------------------------------------------------------------------------------------------------
 
@@ -393,8 +431,7 @@ def _candidates(
     middle = threshold * scale + float(values.mean(axis=0) @ (sign * numbers - weights * scale))
     # Without rounding errors in the sums a threshold may be equal to a sum.
     exact = len(numbers) == 1 or bool(np.all(values == np.rint(values)) and np.all(numbers == np.rint(numbers)))
-    size = float(np.abs(numbers) @ np.abs(values).max(axis=0))
-    ordered = cuts.sorted_by(sign * sums, exact=exact, clear=size * _CLEAR)
+    ordered = cuts.sorted_by(sign * sums, exact=exact, clear=_clear(values, numbers))
     if ordered is None:
         return
     zero_one = bool(np.all((values == 0) | (values == 1)))
@@ -414,9 +451,9 @@ class _Cuts:
     def __init__(self, left: FloatArray, right: FloatArray) -> None:
         self.left, self.right = left, right
 
-    def at_best(self, sums: FloatArray) -> float:
+    def at_best(self, sums: FloatArray, clear: float) -> float:
         """The smallest weight of label changes of any threshold between two sums; infinite if all sums are equal."""
-        found = self.sorted_by(sums, exact=True, clear=0.0)
+        found = self.sorted_by(sums, exact=True, clear=clear)
         return np.inf if found is None else float(found.changed[found.between].min())
 
     def sorted_by(self, sums: FloatArray, *, exact: bool, clear: float) -> _SortedCuts | None:
@@ -488,6 +525,11 @@ def _rank(candidate: _Candidate, limit: float) -> tuple[float, int, float]:
     """Candidates within the limit of label changes by digits, then the others by label changes."""
     over = candidate.changed if candidate.changed > limit * (1 + 1e-12) else 0.0
     return over, candidate.digits, candidate.changed
+
+
+def _clear(values: FloatArray, weights: FloatArray) -> float:
+    """The distance between two sums at which rounding errors cannot be its reason."""
+    return _CLEAR * float(np.abs(weights) @ np.abs(values).max(axis=0))
 
 
 def _sums(values: FloatArray, numbers: FloatArray) -> FloatArray:

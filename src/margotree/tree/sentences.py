@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,10 @@ def step_sentence(tree: SplitTree, t: int, x: FloatArray, *, right: bool) -> str
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(weights @ x[features])
     names = [tree.features[j] for j in rule.features]
-    if len(names) > _MOST_TERMS:
+    shares = [column.share(x.tolist()) for column in rule.columns]
+    if shares and None not in shares and len(shares) <= _MOST_TERMS:
+        terms = _shares_text(rule, [share for share in shares if share is not None], x)
+    elif len(names) > _MOST_TERMS:
         terms = f"{_sum_text(rule, names, 2)} + ... ({len(names)} features)"
     else:
         terms = f"{_sum_text(rule, names)} = {_sum_text(rule, [value_text(x[j]) for j in rule.features])}"
@@ -107,6 +111,21 @@ def _sum_text(rule: Rule, names: list[str], most: int | None = None) -> str:
         sign = ("- " if minus else "+ ") if parts else ("-" if minus else "")
         factor = f"({name})" if name.startswith("-") and (number != "1" or parts) else name
         parts.append(f"{sign}{factor}" if number == "1" else f"{sign}{number} * {factor}")
+    return " ".join(parts)
+
+
+def _shares_text(rule: Rule, shares: list[tuple[Fraction, str]], x: FloatArray) -> str:
+    """Return what each column adds to the sum, with its cell: "18 (age) + 0 (ward is ICU)"."""
+    parts: list[str] = []
+    for column, (adds, words) in zip(rule.columns, shares, strict=True):
+        is_plain = not column.states and words == column.cell.column
+        # A weighted number is shown as a product.
+        number, size = column.weights[0], x[column.first]
+        text = value_text(abs(float(adds)))
+        if is_plain and abs(number) != 1:
+            text = f"{value_text(abs(float(number)))} * {value_text(abs(float(size)))}"
+        sign = ("- " if adds < 0 else "+ ") if parts else ("-" if adds < 0 else "")
+        parts.append(f"{sign}{text} ({words})")
     return " ".join(parts)
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from margotree.table.table_description import raw_columns
-from margotree.tree.column_logic import Literal, columns_of, logic, terms_of
+from margotree.tree.column_logic import Column, Literal, columns_of, logic, terms_of
 from margotree.tree.outline import Outline, outline
 from margotree.tree.protocol import SplitTree, TreeLike
 from margotree.tree.rules import NO_BREAK_SPACE, decimal_text
@@ -196,6 +196,8 @@ class Rule:
         Statements such as "smoker is no" if the rule holds exactly if ``least`` of them are true; else empty.
     terms : tuple of str
         The terms of the weighted sum by columns, where columns hold words or missing cells; empty for other rules.
+    columns : tuple of Column
+        The columns of these terms, with the printed weights.
     """
 
     features: tuple[int, ...]
@@ -206,6 +208,7 @@ class Rule:
     literals: tuple[Literal, ...] = ()
     least: int = 0
     terms: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
 
     @property
     def relation(self) -> str:
@@ -303,19 +306,17 @@ def _in_words(tree: SplitTree, t: int, rule: Rule) -> Rule:
             return replace(rule, literals=found[0], least=found[1], left_out=0)
     if len(rule.features) == 1 and columns[0].states:
         return rule  # its only number is a limit
-    return replace(rule, terms=column_terms(tree, rule.features, rule.weights))
+    summed = sum_columns(tree, rule.features, rule.weights)
+    return replace(rule, terms=terms_of(summed), columns=tuple(summed))
 
 
-def column_terms(
-    tree: SplitTree, features: Sequence[int], weights: Sequence[str], *, after_constant: bool = False
-) -> tuple[str, ...]:
-    """Return the terms of a weighted sum by columns; empty if all columns hold numbers without missing cells."""
+def sum_columns(tree: SplitTree, features: Sequence[int], weights: Sequence[str]) -> list[Column]:
+    """Return the columns of a weighted sum; empty if all of them hold numbers without missing cells."""
     raw = raw_columns(tree)
     cells = raw.rules_by_feature()
     if raw.numeric_cells or all(len(cells[j][0].features) == 1 and not cells[j][0].words for j in features):
-        return ()
-    numbers = {j: Fraction(weight) for j, weight in zip(features, weights, strict=True)}
-    return terms_of(columns_of(cells, numbers), after_constant=after_constant)
+        return []
+    return columns_of(cells, {j: Fraction(weight) for j, weight in zip(features, weights, strict=True)})
 
 
 def largest_values(tree: SplitTree, units: str) -> FloatArray:

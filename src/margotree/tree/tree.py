@@ -191,7 +191,8 @@ class Tree(HyperplaneTree):
             of training samples may change; the certificate has their share. Thresholds get as many as necessary.
             "auto": two digits, or three, if at most 1 % of the labels change with them, otherwise as many as necessary.
         max_loss : float
-            The share of the training samples, by weight, whose label may change for the sake of shorter numbers.
+            The share of the training samples, by weight, whose label may change for the sake of fewer features and
+            splits and of shorter numbers.
         style : {"decimal", "points"}
             The weights of a split: 1 and decimal numbers, or whole numbers, as in a score card.
 

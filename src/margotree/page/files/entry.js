@@ -75,11 +75,33 @@ function reasonWords(rule, values, right) {
   const value = single ? values[rule.features[0]] : sum;
   const [shown, limit] = onItsSide(value, rule, right, single ? valueText(value) : null);
   if (single) return `${facts.features[rule.features[0]].name} = ${shown} is ${side} ${limit}`;
+  const shares = sharesText(rule, values);
+  if (shares) return `${shares} = ${shown} is ${side} ${limit}`;
   const names = rule.features.map((j) => facts.features[j].name);
   const terms = names.length > 4
     ? `${sumText(rule, names.slice(0, 2))} + \u2026 (${names.length} features)`
     : `${sumText(rule, names)} = ${sumText(rule, rule.features.map((j) => valueText(values[j])))}`;
   return `${terms} = ${shown} is ${side} ${limit}`;
+}
+
+/** What each column of words or with missing cells adds to the sum, and its cell; null if the rule has none. */
+function sharesText(rule, values) {
+  const same = (column, list) => list.every((x, k) => values[column.first + k] === x);
+  const parts = rule.by_column.map((column) => {
+    const [weight, value] = [column.weights[0], values[column.first]];
+    if (!column.states.length) {
+      const missing = column.missing !== null && same(column, column.missing);
+      const adds = column.weights.reduce((all, w, k) => all + w * values[column.first + k], 0);
+      const product = `${valueText(Math.abs(weight))} \u00b7 ${valueText(Math.abs(value))}`;
+      return { adds, text: missing || Math.abs(weight) === 1 ? valueText(Math.abs(adds)) : product,
+        words: missing ? `${column.name} is missing` : column.name };
+    }
+    const state = column.states.find((one) => same(column, one.values));
+    return state && { adds: state.adds, text: valueText(Math.abs(state.adds)), words: state.words };
+  });
+  if (!parts.length || parts.length > 4 || parts.includes(undefined)) return null;
+  const sign = (adds, k) => (k ? (adds < 0 ? "\u2212 " : "+ ") : adds < 0 ? "\u2212" : "");
+  return parts.map(({ adds, text, words }, k) => `${sign(adds, k)}${text} (${words})`).join(" ");
 }
 
 /** A value in full if it is short, otherwise with six digits. */

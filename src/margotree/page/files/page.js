@@ -73,7 +73,8 @@ function withSigns(words) {
 /** A rule of few features in full, of more by its heaviest. */
 function briefRule(t) {
   const rule = rules[t];
-  if (rule.features.length <= 3 || rule.logic) return formula(t);
+  const columns = rule.by_column.length;
+  if (rule.features.length <= 3 || rule.logic || (columns && columns <= 3 && rule.words.length <= 150)) return formula(t);
   return `${facts.features[rule.features[0]].name} and ${rule.features.length - 1} more`;
 }
 
@@ -130,8 +131,15 @@ function layOut() {
   state.width = stage.clientWidth;
   by("branches").style.width = "0";
   stage.classList.remove("vertical");
-  stage.classList.toggle("vertical", stage.scrollWidth > stage.clientWidth);
+  stage.classList.toggle("vertical", !state.printing && stage.scrollWidth > stage.clientWidth);
   return true;
+}
+
+/** On paper the cards of a tree of few levels are side by side, whatever the window: its style shrinks them. */
+function layOutForPrint(printing) {
+  state.printing = printing && [1, 2, 3, 4].some((n) => by("stage").classList.contains(`levels-${n}`));
+  state.width = null;
+  redrawBranches();
 }
 
 function redrawBranches() {
@@ -189,7 +197,7 @@ function splitDetails(t) {
 /** The rule in the user's units; long ones by their heaviest terms, the table below has them all. */
 function formula(t) {
   const { features, weights: numbers, threshold, relation } = rules[t];
-  if (features.length === 1 || rules[t].logic || rules[t].by_column) return withSigns(rules[t].words);
+  if (features.length === 1 || rules[t].logic || rules[t].by_column.length) return withSigns(rules[t].words);
   const shown = features.length > 8 ? 6 : features.length;
   const terms = features.slice(0, shown).map((j, k) => {
     const minus = numbers[k].startsWith("-");
@@ -536,6 +544,8 @@ update();
 redrawBranches();
 by("details").addEventListener("change", () => setDetails(by("details").checked));
 new ResizeObserver(redrawBranches).observe(by("stage"));
+addEventListener("beforeprint", () => layOutForPrint(true));
+addEventListener("afterprint", () => layOutForPrint(false));
 
 /* For scripts: the same arithmetic without the page. */
 window.margotree = { facts, setDetails, route, singleFlips, nearestFlip, fill, parseNumber, readRow, readCells: valuesOf, ...answers.arithmetic };

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.proofs.spoil import both
 
 from margotree.engines.branch_and_bound import strategies
 from margotree.engines.branch_and_bound.engine import BranchAndBound
@@ -13,6 +14,7 @@ from margotree.engines.local_search_engine import Alternating
 from margotree.engines.run_control import Limits, RunControl
 from margotree.problem import Multiclass, Problem
 from margotree.problem.tasks import BINARY
+from margotree.proof.write import ProofWriter
 from oracles import best_value
 
 MODELS = {"hfs": {"budget": 1}, "hfs of two": {"budget": [2, 1]}, "sfs": {"budget": 1, "alpha": [2.0, 0.7]}}
@@ -51,6 +53,18 @@ def test_engines_agree_with_brute_force_over_groups(block):
         assert exact.bound <= best * (1.0 + 1e-6) + 1e-9
         assert exact.bound >= best * (1.0 - 1e-3) - 1e-9 or problem.task != BINARY
         assert found.objective >= best * (1.0 - 1e-6) - 1e-9
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 6, 12, 15])
+def test_proofs_about_groups_are_accepted_by_both_checkers(tmp_path, seed):
+    """Over lists of supports (hard budgets of two classes), and of trees without budgets in other cases."""
+    problem, writer = tiny(seed), ProofWriter(tmp_path / "a.proof")
+    certificate = BranchAndBound().solve_with_proof(problem, writer, few_nodes(300)).certificate
+    objective, bound = both(tmp_path / "a.proof", (problem.X, np.asarray(problem.y, np.float64), problem.weight))
+    best = best_value(problem)
+    assert objective == pytest.approx(best, rel=2e-4) and certificate.bound <= bound <= best * (1.0 + 1e-9)
+    if problem.task == BINARY and problem.model == "hfs":
+        assert bound >= objective * (1.0 - 1.01e-4)
 
 
 def words(n: int = 40, *, seed: int = 0, **terms) -> Problem:

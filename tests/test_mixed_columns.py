@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from margotree import (
     missing_pipeline,
 )
 from margotree.cli import main
+from margotree.estimators.proof_checks import check_proof
+from margotree.proof.check import Refused
 from margotree.table.encoding import Category, Number, Ordered
 from margotree.table.encoding_json import from_record
 
@@ -157,6 +160,23 @@ def test_arrays_with_missing_cells():
     assert plain.encoding_ is None and "table" not in plain.tree_.terms
     with pytest.raises(ValueError, match="No cell was missing in training"):
         plain.predict(holes)
+
+
+def test_a_proof_about_columns(tmp_path):
+    X, y = patients(24)
+    path = tmp_path / "a.proof"
+    model = MargotClassifier(depth=1, C=1, budget=1, proof=path).fit(X, y)
+    assert model.certificate_.gap <= 1e-4
+    found = model.check_proof(path, X, y)
+    assert found.bound >= (1 - 1e-8) * model.certificate_.bound
+    assert "groups    6, which budgets count: 'age', 'age missing'; 'ward=" in str(found)
+    model.save(tmp_path / "tree.json")
+    X.assign(state=y).to_csv(tmp_path / "rows.csv", index=False)
+    assert main(["check", str(path), str(tmp_path / "rows.csv"), "--tree", str(tmp_path / "tree.json")]) == 0
+    tree = margotree.load(tmp_path / "tree.json")
+    other = replace(tree, terms={**tree.terms, "groups": None})
+    with pytest.raises(Refused, match="the proof is about groups"):
+        check_proof(other, path, model.tree_.given(X), y)
 
 
 def test_rows_without_weight_do_not_count():

@@ -787,17 +787,18 @@ FILES = (
 )  # fmt: skip
 #: What always makes a proof wrong.
 WRONG = (
-    bound_raised, bound_above_the_tree, bound_no_number, objective_lowered, weight_of_the_tree, another_C, another_eps,
-    another_depth, another_model, another_model_throughout, another_budget, another_grouping, another_alpha,
-    another_digest, steps_miscounted, entry_left_out, number_of_the_data, label_of_the_data, weight_of_the_data,
-    row_left_out, rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node, children_the_same, child_unknown,
-    child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not, kind_unknown, multiplier_no_number,
-    multiplier_infinite, sample_twice, sample_not_here, balance_that_there_is_not, way_unknown, raise_of_no_node,
-    raise_at_no_tree_node, raise_too_late, raise_without_tables, class_without_weight, class_weights_of_another_type,
-    table_of_another_type, depth_that_is_not_whole, whole_number_of_another_type, budget_of_another_type,
-    number_of_another_type, entry_that_is_not_known, costs_below_what_floats_round, costs_too_large,
-    weights_of_the_tree_too_large, multiplier_huge, other_losses, losses_of_another_type, choices_of_another_type,
-    class_that_there_is_not, class_that_is_decided, class_of_other_losses,
+    bound_raised, bound_above_the_tree, bound_no_number, objective_lowered, weight_of_the_tree, another_C,
+    another_eps, another_depth, another_model, another_model_throughout, another_budget, another_grouping,
+    another_alpha, another_digest, steps_miscounted, entry_left_out, number_of_the_data, label_of_the_data,
+    weight_of_the_data, row_left_out, rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node,
+    children_the_same, child_unknown, child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not,
+    kind_unknown, multiplier_no_number, multiplier_infinite, sample_twice, sample_not_here,
+    balance_that_there_is_not, way_unknown, raise_of_no_node, raise_at_no_tree_node, raise_too_late,
+    raise_without_tables, class_without_weight, class_weights_of_another_type, table_of_another_type,
+    depth_that_is_not_whole, whole_number_of_another_type, budget_of_another_type, number_of_another_type,
+    entry_that_is_not_known, costs_below_what_floats_round, costs_too_large, weights_of_the_tree_too_large,
+    multiplier_huge, other_losses, losses_of_another_type, choices_of_another_type, class_that_there_is_not,
+    class_that_is_decided, class_of_other_losses,
 )  # fmt: skip
 #: What makes it wrong unless what is left happens to prove the claim: exact arithmetic tells.
 WEAKER = (

@@ -3,10 +3,11 @@
 Every table is split once per seed, three quarters for training.  The methods are our trees fitted to the data frame
 itself, the same trees behind one-hot columns and an imputer with indicators (with the same budget, which then counts
 features), boosted trees that read categories, and CART behind the same pipeline.  A row is one table, seed and method:
-accuracy or R2 on the test part, columns of the table used, seconds.  Rows are appended to a file; an interrupted run
-continues with the next row.  ``--table`` prints the means.
+accuracy or R2 on the test part, columns of the table used, numbers to read (``Tree.numbers_to_read``), seconds.  Rows
+are appended to a file; an interrupted run continues with the next row.  ``--table`` prints the means over seeds, and
+the mean difference of the two of ours with its standard error.
 
-Seconds are of a busy machine unless it is idle; compare them with care.
+``--clock cpu`` measures limits and seconds in processor time, for busy machines; every method runs on one thread.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from breadth import CLOCK, count_processor_time
 from margotree import MargotClassifier, MargotRegressor
 
-COLUMNS = ("data", "seed", "method", "rows", "columns", "score", "used", "seconds", "limit")
+COLUMNS = ("data", "seed", "method", "rows", "columns", "score", "used", "numbers", "seconds", "limit")
 REGRESSION = ("ames", "autompg", "avocado", "cholesterol", "hitters", "pharynx", "sensory", "socmob", "wage")
 CLASSES = ("colic", "hypothyroid", "oj", "adult", "australian", "german")
 FOLDERS = ("mixed", "breadth")
@@ -102,6 +103,12 @@ def used_columns(method: str, model: Any) -> int | str:
     return len({columns[j] for j in tree.selected_features_})
 
 
+def numbers_to_read(method: str, model: Any) -> int | str:
+    """The size of the printed rules of our trees; empty for other methods."""
+    tree = {"frame": model, "one-hot": model[-1] if method == "one-hot" else None}.get(method)
+    return "" if tree is None else int(tree.tree_.numbers_to_read)
+
+
 def model_of(method: str, name: str, X: pd.DataFrame, limit: float) -> Any:
     """The model of a method; trees have two levels of splits with three columns each."""
     numbers, common = name in REGRESSION, {"engine": "alternating", "time_limit": limit, "budget": 3}
@@ -122,31 +129,35 @@ def measure(name: str, seed: int, method: str, folder: Path, limit: float, most:
     X, y = read(name, folder, most)
     stratify = None if name in REGRESSION else y
     train, test = train_test_split(np.arange(len(X)), test_size=0.25, random_state=seed, stratify=stratify)
-    model, began = model_of(method, name, X, limit), time.perf_counter()
+    model, began = model_of(method, name, X, limit), CLOCK["now"]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X.iloc[train], y.iloc[train])
-    seconds = time.perf_counter() - began
+    seconds = CLOCK["now"]() - began
     score = model.score(X.iloc[test], y.iloc[test])
     return {
         "data": name, "seed": seed, "method": method, "rows": len(X), "columns": X.shape[1],
-        "score": round(float(score), 4), "used": used_columns(method, model), "seconds": round(seconds, 2),
-        "limit": limit,
+        "score": round(float(score), 4), "used": used_columns(method, model), "numbers": numbers_to_read(method, model),
+        "seconds": round(seconds, 2), "limit": limit,
     }  # fmt: skip
 
 
 def print_table(path: Path) -> None:
-    """Print the means over seeds as Markdown: score (columns used)."""
+    """Print the means over seeds as Markdown: score (columns used; numbers to read)."""
     rows = pd.read_csv(path)
-    print("| table | rows | columns | " + " | ".join(METHODS) + " |")
-    print("| --- " * (3 + len(METHODS)) + "|")
+    print("| table | rows | columns | seeds | " + " | ".join(METHODS) + " | frame - one-hot |")
+    print("| --- " * (5 + len(METHODS)) + "|")
     for name, part in rows.groupby("data", sort=False):
         cells = []
         for method in METHODS:
             mine = part[part.method == method]
-            used = "" if mine.used.isna().all() else f" ({mine.used.mean():.3g})"
+            numbers = "" if mine.numbers.isna().all() else f"; {mine.numbers.mean():.0f}"
+            used = "" if mine.used.isna().all() else f" ({mine.used.mean():.3g}{numbers})"
             cells.append("" if mine.empty else f"{mine.score.mean():.3f}{used}")
-        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | " + " | ".join(cells) + " |")
+        score = part.pivot(index="seed", columns="method", values="score")
+        less = (score["frame"] - score["one-hot"]).dropna()
+        cells.append(f"{less.mean():+.3f} ± {less.sem():.3f}")
+        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | {len(less)} | " + " | ".join(cells) + " |")
 
 
 def main() -> None:
@@ -156,8 +167,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds of a fit of ours")
     parser.add_argument("--most", type=int, default=4000, help="the largest number of rows of a table")
+    parser.add_argument("--only", nargs="+", choices=(*CLASSES, *REGRESSION), metavar="TABLE", help="these tables only")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="the clock of limits and seconds")
     parser.add_argument("--table", action="store_true", help="print the means of the rows")
     args = parser.parse_args()
+    if args.clock == "cpu":
+        count_processor_time()
     if args.table:
         print_table(args.out)
         return
@@ -170,7 +185,7 @@ def main() -> None:
         if not done:
             writer.writeheader()
         for seed in range(args.seeds):
-            for name in (*CLASSES, *REGRESSION):
+            for name in args.only or (*CLASSES, *REGRESSION):
                 for method in METHODS:
                     if (name, seed, method) not in done:
                         row = measure(name, seed, method, args.data, args.limit, args.most)

@@ -109,6 +109,21 @@ def test_statements_hold_exactly_for_the_rows_on_the_right():
     assert n_logic > 60
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"age": 62.0, "ward=Surgery": 1.0}, "30 * age + 8 (ward is Surgery) = 30 * 62 + 8 = 1868 is above 60"),
+        ({"age": 1.0, "ward=ICU": 1.0}, "30 * age - 20 (ward is ICU) = 30 * 1 - 20 = 10 is at most 60"),
+        ({"age": 2.0, "ward=Medicine": 1.0}, "30 * age = 30 * 2 = 60 is at most 60"),
+        ({"age": 50.0, "age missing": 1.0}, "30 * age + 5 (age is missing) = 30 * 50 + 5 = 1505 is above 60"),
+    ],
+)
+def test_sentences_name_the_word_of_the_row(given, sentence):
+    tree = tree_of({"age": -30, "age missing": -5, "ward=ICU": 20, "ward=Surgery": -8}, -60.0)
+    x = np.array([given.get(name, 0.0) for name in NAMES])
+    assert str(tree.path(x)).replace("\n", " ").startswith(sentence)
+
+
 def test_formulas_name_columns():
     pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
     from margotree import MargotRegressor

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from margotree.table.table_description import raw_columns
 from margotree.tree.protocol import SplitTree
 from margotree.tree.rules import decimal_text
 from margotree.tree.scaling import FloatArray
@@ -42,11 +45,13 @@ def step_sentence(tree: SplitTree, t: int, x: FloatArray, *, right: bool) -> str
         return f"{tree.features[j]} = {shown} is {_comparison(rule, right)} {limit_text}"
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(weights @ x[features])
-    names = [tree.features[j] for j in rule.features]
-    if len(names) > _MOST_TERMS:
-        terms = f"{_sum_text(rule, names, 2)} + ... ({len(names)} features)"
+    given = _terms(tree, rule, x)
+    if len(given) > _MOST_TERMS:
+        terms = f"{_sum_text(given[:2])} + ... ({len(given)} terms)"
+    elif _sum_text(given) == given[0].name:
+        terms = given[0].name
     else:
-        terms = f"{_sum_text(rule, names)} = {_sum_text(rule, [value_text(x[j]) for j in rule.features])}"
+        terms = f"{_sum_text(given)} = {_sum_text(given, values=True)}"
     if not math.isfinite(total):  # beyond the range of floating-point numbers
         return f"{terms} is {_comparison(rule, right)} {rule.threshold}"
     shown, limit_text = _on_its_side(total, limit, rule, right)
@@ -100,12 +105,42 @@ def _on_its_side(value: float, limit: float, rule: Rule, right: bool, text: str 
     return f"{rule.threshold} (within rounding errors)", rule.threshold
 
 
-def _sum_text(rule: Rule, names: list[str], most: int | None = None) -> str:
+class _Term(NamedTuple):
+    """A term of the sum of a sample: weight, name and value of a feature; or what a word adds, which has no value."""
+
+    weight: str
+    name: str
+    value: str
+
+
+def _terms(tree: SplitTree, rule: Rule, x: FloatArray) -> list[_Term]:
+    """Return the terms of a sum: of the 0/1 features of words those that are 1, such as "ward is Surgery"."""
+    cells, found = raw_columns(tree).rules_by_feature(), []
+    for j, weight in zip(rule.features, rule.weights, strict=True):
+        name, column = tree.features[j], cells[j][0].column
+        if name == f"{column} missing" or name.startswith(f"{column}="):
+            word = name[len(column) + 1 :]
+            if x[j] == 1.0:
+                found.append(_Term(weight, f"{column} is {word}", ""))
+            if x[j] in (0.0, 1.0):
+                continue
+        found.append(_Term(weight, name, value_text(x[j])))
+    return found or [
+        _Term(weight, tree.features[j], value_text(x[j])) for j, weight in zip(rule.features, rule.weights, strict=True)
+    ]
+
+
+def _sum_text(terms: Sequence[_Term], *, values: bool = False) -> str:
+    """Return the sum with the names, or with the values, of its terms."""
     parts: list[str] = []
-    for weight, name in list(zip(rule.weights, names, strict=True))[:most]:
+    for weight, name, value in terms:
         number, minus = weight.removeprefix("-"), weight.startswith("-")
         sign = ("- " if minus else "+ ") if parts else ("-" if minus else "")
-        factor = f"({name})" if name.startswith("-") and (number != "1" or parts) else name
+        if not value:  # a word
+            parts.append(f"{sign}{number}" if values else f"{sign}{number} ({name})")
+            continue
+        text = value if values else name
+        factor = f"({text})" if text.startswith("-") and (number != "1" or parts) else text
         parts.append(f"{sign}{factor}" if number == "1" else f"{sign}{number} * {factor}")
     return " ".join(parts)
 

@@ -114,11 +114,24 @@ function reasonWords(rule, values, right) {
   const value = single ? values[rule.features[0]] : sum;
   const [shown, limit] = onItsSide(value, rule, right, single ? valueText(value) : null);
   if (single) return `${facts.features[rule.features[0]].name} = ${shown} is ${side} ${limit}`;
-  const names = rule.features.map((j) => facts.features[j].name);
-  const terms = names.length > 4
-    ? `${sumText(rule, names.slice(0, 2))} + \u2026 (${names.length} features)`
-    : `${sumText(rule, names)} = ${sumText(rule, rule.features.map((j) => valueText(values[j])))}`;
+  const given = sumTerms(rule, values);
+  const names = sumText(given, false);
+  const terms = given.length > 4
+    ? `${sumText(given.slice(0, 2), false)} + \u2026 (${given.length} terms)`
+    : names === given[0].name ? names : `${names} = ${sumText(given, true)}`;
   return `${terms} = ${shown} is ${side} ${limit}`;
+}
+
+/** The terms of a sum: of the 0/1 features of words those that are 1, such as "ward is Surgery", which have no value. */
+function sumTerms(rule, values) {
+  const plain = rule.features.map((j, k) => ({ j, weight: rule.weights[k], name: facts.features[j].name, value: valueText(values[j]) }));
+  const found = plain.map(({ j, ...term }) => {
+    const column = facts.columns[columnOf.get(j)].name;
+    const isWord = term.name === `${column} missing` || term.name.startsWith(`${column}=`);
+    if (!isWord || (values[j] !== 0 && values[j] !== 1)) return term;
+    return values[j] ? { ...term, name: `${column} is ${term.name.slice(column.length + 1)}`, value: "" } : null;
+  }).filter((term) => term !== null);
+  return found.length ? found : plain;
 }
 
 /** A value in full if it is short, otherwise with six digits. */
@@ -142,11 +155,14 @@ function onItsSide(value, rule, right, text) {
   return [`${exact(rule.threshold)} (within rounding errors)`, exact(rule.threshold)];
 }
 
-function sumText(rule, names) {
-  return names.map((name, k) => {
-    const number = rule.weights[k].replace("-", "");
-    const minus = rule.weights[k].startsWith("-");
+/** The sum with the names, or with the values, of its terms. */
+function sumText(terms, asValues) {
+  return terms.map(({ weight, name: called, value }, k) => {
+    const number = weight.replace("-", "");
+    const minus = weight.startsWith("-");
     const sign = k ? (minus ? "\u2212 " : "+ ") : minus ? "\u2212" : "";
+    if (value === "") return `${sign}${number}${asValues ? "" : ` (${called})`}`;
+    const name = asValues ? value : called;
     const shown = name.startsWith("\u2212") && (number !== "1" || k) ? `(${name})` : name;
     return `${sign}${number === "1" ? "" : `${number} \u00b7 `}${shown}`;
   }).join(" ");

@@ -124,6 +124,14 @@ def test_sentences_name_the_word_of_the_row(given, sentence):
     assert str(tree.path(x)).replace("\n", " ").startswith(sentence)
 
 
+def test_a_long_statement_is_drawn_in_several_lines():
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
+    weights = {"smoker=yes": -9, "ward=Medicine": 4, "ward=Surgery": 5, "ward missing": -20}
+    words, texts = condition(weights, 3.5), [text.get_text() for text in tree_of(weights, 3.5).plot().texts]
+    assert "ward in {Medicine, Surgery}" in words and words not in texts
+    assert any(" ".join(texts[k : k + 2]) == words for k in range(len(texts)))
+
+
 def test_formulas_name_columns():
     pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
     from margotree import MargotRegressor

@@ -126,8 +126,8 @@ def test_sentences_name_the_word_of_the_row(given, sentence):
 
 def test_a_long_statement_is_drawn_in_several_lines():
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
-    weights = {"smoker=yes": -9, "ward=Medicine": 4, "ward=Surgery": 5, "ward missing": -20}
-    words, texts = condition(weights, 3.5), [text.get_text() for text in tree_of(weights, 3.5).plot().texts]
+    weights = {"smoker=yes": -9, "ward=Medicine": 4, "ward=Surgery": 5, "ward missing": -20, "alone": 4}
+    words, texts = condition(weights, 7.5), [text.get_text() for text in tree_of(weights, 7.5).plot().texts]
     assert "ward in {Medicine, Surgery}" in words and words not in texts
     assert any(" ".join(texts[k : k + 2]) == words for k in range(len(texts)))
 

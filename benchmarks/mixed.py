@@ -109,9 +109,10 @@ def numbers_to_read(method: str, model: Any) -> int | str:
     return "" if tree is None else int(tree.tree_.numbers_to_read)
 
 
-def model_of(method: str, name: str, X: pd.DataFrame, limit: float) -> Any:
+def model_of(method: str, name: str, X: pd.DataFrame, limit: float | None, starts: int | None = None) -> Any:
     """The model of a method; trees have two levels of splits with three columns each."""
-    numbers, common = name in REGRESSION, {"engine": "alternating", "time_limit": limit, "budget": 3}
+    numbers = name in REGRESSION
+    common = {"engine": "alternating", "time_limit": limit, "node_limit": starts, "budget": 3}
     ours = MargotRegressor(depth=3, leaf_budget=3, **common) if numbers else MargotClassifier(depth=2, C=10.0, **common)
     if method == "frame":
         return ours
@@ -124,12 +125,12 @@ def model_of(method: str, name: str, X: pd.DataFrame, limit: float) -> Any:
     return boosting(categorical_features="from_dtype", random_state=0)
 
 
-def measure(name: str, seed: int, method: str, folder: Path, limit: float, most: int) -> Row:
+def measure(name: str, seed: int, method: str, folder: Path, limit: float | None, most: int, starts: int | None) -> Row:
     """One row."""
     X, y = read(name, folder, most)
     stratify = None if name in REGRESSION else y
     train, test = train_test_split(np.arange(len(X)), test_size=0.25, random_state=seed, stratify=stratify)
-    model, began = model_of(method, name, X, limit), CLOCK["now"]()
+    model, began = model_of(method, name, X, limit, starts), CLOCK["now"]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X.iloc[train], y.iloc[train])
@@ -188,6 +189,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/mixed_rows.csv"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds of a fit of ours")
+    parser.add_argument("--starts", type=int, help="starts of a fit of ours, in place of the limit in seconds")
     parser.add_argument("--most", type=int, default=4000, help="the largest number of rows of a table")
     parser.add_argument("--only", nargs="+", choices=(*CLASSES, *REGRESSION), metavar="TABLE", help="these tables only")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="the clock of limits and seconds")
@@ -202,7 +204,7 @@ def main() -> None:
     if args.table:
         print_table(args.out)
         return
-    done = set()
+    done, limit = set(), None if args.starts else args.limit
     if args.out.exists():
         with args.out.open() as file:
             done = {(row["data"], int(row["seed"]), row["method"]) for row in csv.DictReader(file)}
@@ -214,7 +216,7 @@ def main() -> None:
             for name in args.only or (*CLASSES, *REGRESSION):
                 for method in METHODS:
                     if (name, seed, method) not in done:
-                        row = measure(name, seed, method, args.data, args.limit, args.most)
+                        row = measure(name, seed, method, args.data, limit, args.most, args.starts)
                         writer.writerow(row)
                         file.flush()
                         print(row, flush=True)

@@ -3,10 +3,11 @@
 Every table is split once per seed, three quarters for training.  The methods are our trees fitted to the data frame
 itself, the same trees behind one-hot columns and an imputer with indicators (with the same budget, which then counts
 features), boosted trees that read categories, and CART behind the same pipeline.  A row is one table, seed and method:
-accuracy or R2 on the test part, columns of the table used, seconds.  Rows are appended to a file; an interrupted run
-continues with the next row.  ``--table`` prints the means.
+accuracy or R2 on the test part, columns of the table used, numbers to read (``Tree.numbers_to_read``), seconds.  Rows
+are appended to a file; an interrupted run continues with the next row.  ``--table`` prints the means over seeds, and
+the mean difference of the two of ours with its standard error.
 
-Seconds are of a busy machine unless it is idle; compare them with care.
+``--clock cpu`` measures limits and seconds in processor time, for busy machines; every method runs on one thread.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from breadth import CLOCK, count_processor_time
 from margotree import MargotClassifier, MargotRegressor
 
-COLUMNS = ("data", "seed", "method", "rows", "columns", "score", "used", "seconds", "limit")
+COLUMNS = ("data", "seed", "method", "rows", "columns", "score", "used", "numbers", "seconds", "limit")
 REGRESSION = ("ames", "autompg", "avocado", "cholesterol", "hitters", "pharynx", "sensory", "socmob", "wage")
 CLASSES = ("colic", "hypothyroid", "oj", "adult", "australian", "german")
 FOLDERS = ("mixed", "breadth")
@@ -102,9 +103,16 @@ def used_columns(method: str, model: Any) -> int | str:
     return len({columns[j] for j in tree.selected_features_})
 
 
-def model_of(method: str, name: str, X: pd.DataFrame, limit: float) -> Any:
+def numbers_to_read(method: str, model: Any) -> int | str:
+    """The size of the printed rules of our trees; empty for other methods."""
+    tree = {"frame": model, "one-hot": model[-1] if method == "one-hot" else None}.get(method)
+    return "" if tree is None else int(tree.tree_.numbers_to_read)
+
+
+def model_of(method: str, name: str, X: pd.DataFrame, limit: float | None, starts: int | None = None) -> Any:
     """The model of a method; trees have two levels of splits with three columns each."""
-    numbers, common = name in REGRESSION, {"engine": "alternating", "time_limit": limit, "budget": 3}
+    numbers = name in REGRESSION
+    common = {"engine": "alternating", "time_limit": limit, "node_limit": starts, "budget": 3}
     ours = MargotRegressor(depth=3, leaf_budget=3, **common) if numbers else MargotClassifier(depth=2, C=10.0, **common)
     if method == "frame":
         return ours
@@ -117,36 +125,62 @@ def model_of(method: str, name: str, X: pd.DataFrame, limit: float) -> Any:
     return boosting(categorical_features="from_dtype", random_state=0)
 
 
-def measure(name: str, seed: int, method: str, folder: Path, limit: float, most: int) -> Row:
+def measure(name: str, seed: int, method: str, folder: Path, limit: float | None, most: int, starts: int | None) -> Row:
     """One row."""
     X, y = read(name, folder, most)
     stratify = None if name in REGRESSION else y
     train, test = train_test_split(np.arange(len(X)), test_size=0.25, random_state=seed, stratify=stratify)
-    model, began = model_of(method, name, X, limit), time.perf_counter()
+    model, began = model_of(method, name, X, limit, starts), CLOCK["now"]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X.iloc[train], y.iloc[train])
-    seconds = time.perf_counter() - began
+    seconds = CLOCK["now"]() - began
     score = model.score(X.iloc[test], y.iloc[test])
     return {
         "data": name, "seed": seed, "method": method, "rows": len(X), "columns": X.shape[1],
-        "score": round(float(score), 4), "used": used_columns(method, model), "seconds": round(seconds, 2),
-        "limit": limit,
+        "score": round(float(score), 4), "used": used_columns(method, model), "numbers": numbers_to_read(method, model),
+        "seconds": round(seconds, 2), "limit": limit,
     }  # fmt: skip
 
 
+def print_exact(folder: Path, limit: float, only: list[str]) -> None:
+    """Print what the exact engine proves about trees with two columns per split, and behind one-hot columns with two
+    features per split; codes with at most five values count as words, numeric targets become two classes."""
+    print("| table | rows | depth | trees of | features | objective | gap | search nodes | seconds |")
+    print("| --- " * 9 + "|")
+    for name in only:
+        X, y = read(name, folder, 4000)
+        for column in X:
+            if pd.api.types.is_numeric_dtype(X[column]) and 2 < X[column].nunique() <= 5:
+                X[column] = X[column].map(lambda cell: f"{cell:g}", na_action="ignore").astype("category")
+        y = (y > y.median()).astype(int) if name in REGRESSION else y
+        for depth in (1, 2):
+            for method in ("frame", "one-hot"):
+                ours = MargotClassifier(depth=depth, budget=2, engine="bnb", time_limit=limit, n_jobs=1)
+                began = CLOCK["now"]()
+                (ours if method == "frame" else encoded(X, ours)).fit(X, y)
+                c, seconds = ours.certificate_, CLOCK["now"]() - began
+                cells = [name, len(X), depth, method, ours.tree_.n_features, f"{c.objective:.1f}", f"{c.gap:.2%}",
+                         f"{c.nodes:,}", f"{seconds:.1f}"]  # fmt: skip
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
+
+
 def print_table(path: Path) -> None:
-    """Print the means over seeds as Markdown: score (columns used)."""
+    """Print the means over seeds as Markdown: score (columns used; numbers to read)."""
     rows = pd.read_csv(path)
-    print("| table | rows | columns | " + " | ".join(METHODS) + " |")
-    print("| --- " * (3 + len(METHODS)) + "|")
+    print("| table | rows | columns | seeds | " + " | ".join(METHODS) + " | frame - one-hot |")
+    print("| --- " * (5 + len(METHODS)) + "|")
     for name, part in rows.groupby("data", sort=False):
         cells = []
         for method in METHODS:
             mine = part[part.method == method]
-            used = "" if mine.used.isna().all() else f" ({mine.used.mean():.3g})"
+            numbers = "" if mine.numbers.isna().all() else f"; {mine.numbers.mean():.0f}"
+            used = "" if mine.used.isna().all() else f" ({mine.used.mean():.3g}{numbers})"
             cells.append("" if mine.empty else f"{mine.score.mean():.3f}{used}")
-        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | " + " | ".join(cells) + " |")
+        score = part.pivot(index="seed", columns="method", values="score")
+        less = (score["frame"] - score["one-hot"]).dropna()
+        cells.append(f"{less.mean():+.3f} ± {less.sem():.3f}")
+        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | {len(less)} | " + " | ".join(cells) + " |")
 
 
 def main() -> None:
@@ -155,13 +189,22 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/mixed_rows.csv"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds of a fit of ours")
+    parser.add_argument("--starts", type=int, help="starts of a fit of ours, in place of the limit in seconds")
     parser.add_argument("--most", type=int, default=4000, help="the largest number of rows of a table")
+    parser.add_argument("--only", nargs="+", choices=(*CLASSES, *REGRESSION), metavar="TABLE", help="these tables only")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="the clock of limits and seconds")
     parser.add_argument("--table", action="store_true", help="print the means of the rows")
+    parser.add_argument("--exact", action="store_true", help="print what is proved about trees with two columns")
     args = parser.parse_args()
+    if args.clock == "cpu":
+        count_processor_time()
+    if args.exact:
+        print_exact(args.data, args.limit, args.only or ["cholesterol", "pharynx"])
+        return
     if args.table:
         print_table(args.out)
         return
-    done = set()
+    done, limit = set(), None if args.starts else args.limit
     if args.out.exists():
         with args.out.open() as file:
             done = {(row["data"], int(row["seed"]), row["method"]) for row in csv.DictReader(file)}
@@ -170,10 +213,10 @@ def main() -> None:
         if not done:
             writer.writeheader()
         for seed in range(args.seeds):
-            for name in (*CLASSES, *REGRESSION):
+            for name in args.only or (*CLASSES, *REGRESSION):
                 for method in METHODS:
                     if (name, seed, method) not in done:
-                        row = measure(name, seed, method, args.data, args.limit, args.most)
+                        row = measure(name, seed, method, args.data, limit, args.most, args.starts)
                         writer.writerow(row)
                         file.flush()
                         print(row, flush=True)

@@ -109,6 +109,14 @@ def test_statements_hold_exactly_for_the_rows_on_the_right():
     assert n_logic > 60
 
 
+def test_a_long_statement_is_drawn_in_several_lines():
+    pytest.importorskip("matplotlib", reason="needs matplotlib: pip install matplotlib")
+    weights = {"smoker=yes": -9, "ward=Medicine": 4, "ward=Surgery": 5, "ward missing": -20, "alone": 4}
+    words, texts = condition(weights, 7.5), [text.get_text() for text in tree_of(weights, 7.5).plot().texts]
+    assert "ward in {Medicine, Surgery}" in words and words not in texts
+    assert any(" ".join(texts[k : k + 2]) == words for k in range(len(texts)))
+
+
 def test_formulas_name_columns():
     pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
     from margotree import MargotRegressor

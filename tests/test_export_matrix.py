@@ -5,6 +5,7 @@ gets no label from any export.
 """
 
 import ctypes
+import datetime
 import itertools
 import json
 import re
@@ -26,6 +27,7 @@ from margotree.page import render_page
 from margotree.problem import Splits
 from margotree.table import ColumnOptions, Encoding, Number, TableError, learn_encoding, read_table
 from margotree.table.amounts import TRUTH
+from margotree.table.dates import days_since
 from margotree.table.encoding import Ordered
 from margotree.tree import Scaling, Tree
 
@@ -63,6 +65,18 @@ KINDS = {
         "fat": [cell.replace(".", ",") for cell in _amounts(rng, n, " %")],
     },
 }
+
+
+def _dates(rng, n, form):
+    days = [datetime.date(2023, 1, 1) + datetime.timedelta(int(k)) for k in rng.integers(0, 800, n)]
+    return [day.strftime(form) for day in days]
+
+
+KINDS["dates"] = lambda rng, n: {
+    "admitted": _dates(rng, n, "%Y-%m-%d"),
+    "born": _dates(rng, n, "%d.%m.%Y"),
+    "age": [f"{value:.0f}" for value in rng.uniform(18, 90, n)],
+}
 _MIXED = ("two words", "numbers", "units", "many words")
 KINDS["mixed"] = lambda rng, n: {name: cells for kind in _MIXED for name, cells in KINDS[kind](rng, n).items()}
 
@@ -88,7 +102,8 @@ def _as_of_a_frame(encoding):
 
 #: Cells that new files may hold, in columns of any kind.
 ODD = ("", "?", " NA ", "never seen", "-0", "-0.0", "1e300", "-1e300", "1e308", "-1e308", "inf", "1-2", "2020-03-04",
-       "0x10", "5 apples", "12%", "7", ".5e1", "1,5", "1,234,5", "+3.25", "e5", "1e", "1.2.3")  # fmt: skip
+       "2020-03-04 10:00", "2020-02-30", "0000-03-04", "31.12.2020", "2020-03-04x", "0x10", "5 apples", "12%", "7",
+       ".5e1", "1,5", "1,234,5", "+3.25", "e5", "1e", "1.2.3")  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +166,8 @@ def _table(folder, kind, missing, seed):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     table = read_table(str(path), decimal=None if kind == "commas" else ".")
     encoding = learn_encoding(
-        table, ColumnOptions(target="y", missing=missing, categorical=["over 60"] * ("over 60" in columns))
+        table,
+        ColumnOptions(target="y", missing=missing, categorical=["over 60"] * ("over 60" in columns), date="days-since"),
     )[0]
     return table, _as_of_a_frame(encoding) if kind == FRAME else encoding
 
@@ -213,7 +229,7 @@ def agree(case, found, wanted=None):
 
 
 def test_the_matrix_says_something(cases):
-    assert len(cases) == 6 * 3 * 3 * 2 + 3 * 2
+    assert len(cases) == 7 * 3 * 3 * 2 + 3 * 2
     for case in cases:
         given = [label for label in case.labels if label is not None]
         assert len(given) > 40 and None in case.labels, case.name
@@ -360,6 +376,11 @@ def _read_as_described(properties, row):
             values = column["missing"]
         elif cell.casefold() in words:
             values = words[cell.casefold()]
+        elif column["date"] is not None:
+            days, bad = days_since([cell], *column["date"])
+            if len(bad):
+                return None
+            values = [float(days[0])] + [0.0] * (len(column["features"]) - 1)
         elif column["numeric"]:
             unit = next((unit for unit in column["units"] if cell.casefold().endswith(unit)), "")
             cell = cell[: len(cell) - len(unit)].strip().replace(",", "." if comma and "." not in cell else ",")

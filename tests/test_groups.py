@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.proofs.spoil import both
 
 from margotree.engines.branch_and_bound import strategies
 from margotree.engines.branch_and_bound.engine import BranchAndBound
@@ -11,29 +12,11 @@ from margotree.engines.exact.support_lists import list_supports
 from margotree.engines.local_search.search import Effort
 from margotree.engines.local_search_engine import Alternating
 from margotree.engines.run_control import Limits, RunControl
-from margotree.problem import Multiclass, Problem
+from margotree.problem import Problem
 from margotree.problem.tasks import BINARY
+from margotree.proof.write import ProofWriter
+from oracle.grouped import instance
 from oracles import best_value
-
-MODELS = {"hfs": {"budget": 1}, "hfs of two": {"budget": [2, 1]}, "sfs": {"budget": 1, "alpha": [2.0, 0.7]}}
-
-
-def tiny(seed: int) -> Problem:
-    """A problem that the oracle can enumerate: words as 0/1 features, and numbers, in two or three groups."""
-    rng = np.random.default_rng(seed)
-    n, n_groups = int(rng.integers(4, 7)), int(rng.integers(2, 4))
-    groups = rng.permutation(np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, 2)]))
-    X = np.where(rng.random((1, len(groups))) < 0.5, rng.random((n, len(groups))) < 0.5, rng.random((n, len(groups))))
-    several = seed % 3 == 2
-    y = rng.integers(0, 3, n) if several else np.where(rng.random(n) < 0.5, 1.0, -1.0)
-    y[:3] = [0, 1, 2] if several else [1, -1, 1]
-    terms = list(MODELS.values())[seed // 3 % 3]
-    depth = 1 if several else 2
-    terms = {name: value if np.ndim(value) == 0 else value[:depth] for name, value in terms.items()}
-    C = 10.0 ** rng.uniform(-0.5, 1.5, depth)
-    return Problem.make(
-        X.round(2), y, task=Multiclass(3) if several else BINARY, depth=depth, C=C, groups=groups, eps=0.01, **terms
-    )
 
 
 def few_nodes(nodes: int) -> RunControl:
@@ -43,7 +26,7 @@ def few_nodes(nodes: int) -> RunControl:
 @pytest.mark.parametrize("block", range(6))
 def test_engines_agree_with_brute_force_over_groups(block):
     for seed in range(5 * block, 5 * block + 5):
-        problem = tiny(seed)
+        problem = instance(seed, numeric=seed % 2 == 1)
         best = best_value(problem)
         exact = BranchAndBound().solve(problem, few_nodes(300)).certificate
         found = Alternating(Effort(least=6, most=6)).solve(problem, few_nodes(6)).certificate
@@ -51,6 +34,18 @@ def test_engines_agree_with_brute_force_over_groups(block):
         assert exact.bound <= best * (1.0 + 1e-6) + 1e-9
         assert exact.bound >= best * (1.0 - 1e-3) - 1e-9 or problem.task != BINARY
         assert found.objective >= best * (1.0 - 1e-6) - 1e-9
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 6, 12, 15])
+def test_proofs_about_groups_are_accepted_by_both_checkers(tmp_path, seed):
+    """Over lists of supports (hard budgets of two classes), and of trees without budgets in other cases."""
+    problem, writer = instance(seed, numeric=seed % 2 == 1), ProofWriter(tmp_path / "a.proof")
+    certificate = BranchAndBound().solve_with_proof(problem, writer, few_nodes(300)).certificate
+    objective, bound = both(tmp_path / "a.proof", (problem.X, np.asarray(problem.y, np.float64), problem.weight))
+    best = best_value(problem)
+    assert objective == pytest.approx(best, rel=2e-4) and certificate.bound <= bound <= best * (1.0 + 1e-9)
+    if problem.task == BINARY and problem.model == "hfs":
+        assert bound >= objective * (1.0 - 1.01e-4)
 
 
 def words(n: int = 40, *, seed: int = 0, **terms) -> Problem:

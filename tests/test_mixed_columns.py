@@ -2,11 +2,16 @@
 
 import io
 import json
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 import margotree
 from margotree import (
@@ -17,7 +22,9 @@ from margotree import (
     missing_pipeline,
 )
 from margotree.cli import main
-from margotree.table.encoding import Category, Number, Ordered
+from margotree.estimators.proof_checks import check_proof
+from margotree.proof.check import Refused
+from margotree.table.encoding import Category, Date, Number, Ordered
 from margotree.table.encoding_json import from_record
 
 pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
@@ -157,6 +164,116 @@ def test_arrays_with_missing_cells():
     assert plain.encoding_ is None and "table" not in plain.tree_.terms
     with pytest.raises(ValueError, match="No cell was missing in training"):
         plain.predict(holes)
+
+
+def test_unseen_words_are_an_error_if_asked(tmp_path, capsys):
+    X, y = patients()
+    model = LocalSVMTreeClassifier(C=10, handle_unknown="error").fit(X, y)
+    model.save(tmp_path / "tree.json")
+    tree, row = margotree.load(tmp_path / "tree.json"), X.iloc[[0]].copy()
+    assert tree.predict(X).tolist() == model.predict(X).tolist()
+    for name, word in (("ward", "Garden"), ("grade", "unheard of")):
+        odd = row.astype({name: object}).assign(**{name: word})
+        for predict in (model.predict, tree.predict):
+            with pytest.raises(ValueError, match=f"'{word}' in column '{name}' is not a word of the training data"):
+                predict(odd)
+        odd.to_csv(tmp_path / "odd.csv", index=False)
+        assert main(["predict", str(tmp_path / "tree.json"), str(tmp_path / "odd.csv"), "--quiet"]) == 3
+        assert f"'{word}' in column '{name}' is not a word" in capsys.readouterr().err
+        module = {}
+        exec(tree.to_python(), module)
+        with pytest.raises(ValueError, match=word):
+            module["predict"](json.loads(odd.to_json(orient="records"))[0])
+    with pytest.raises(ValueError, match="handle_unknown must be 'ignore' or 'error', got 'other'"):
+        LocalSVMTreeClassifier(handle_unknown="other").fit(X, y)
+    many = X.assign(ward=[f"w{k}" for k in range(len(X))])
+    with pytest.raises(ValueError, match="80 different words, of which 32 have features"):
+        LocalSVMTreeClassifier(handle_unknown="error").fit(many, y)
+
+
+def test_dates_become_days_if_asked(tmp_path, capsys):
+    X, y = patients(60)
+    first = np.datetime64("2024-01-01")
+    X["admitted"] = pd.to_datetime(first + np.arange(60)[::-1])
+    X["text"] = [f"{day:%d.%m.%Y}" for day in pd.to_datetime(first + np.arange(60))]
+    X.loc[3, "admitted"] = pd.NaT
+    y = np.where(X.admitted.fillna(pd.Timestamp(first)) < pd.Timestamp("2024-01-20"), "early", "late")
+    with pytest.raises(ValueError, match=r"hold dates: 'admitted'.*fit with dates='days-since'"):
+        LocalSVMTreeClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="dates must be 'error' or 'days-since', got 'days'"):
+        LocalSVMTreeClassifier(dates="days").fit(X, y)
+    model = LocalSVMTreeClassifier(depth=1, C=100, dates="days-since").fit(X, y)
+    dates = [column for column in model.encoding_.columns if isinstance(column, Date)]
+    assert [(d.name, d.form, d.since, d.flag) for d in dates] == [
+        ("admitted", "YYYY-MM-DD", "2024-01-01", True), ("text", "DD.MM.YYYY", "2024-01-01", False),
+    ]  # fmt: skip
+    assert model.score(X, y) == 1.0 and "admitted (days since 2024-01-01)" in model.export_text()
+    model.save(tmp_path / "tree.json")
+    assert margotree.load(tmp_path / "tree.json").predict(X).tolist() == model.predict(X).tolist()
+    as_text = X.assign(admitted=X.admitted.dt.strftime("%Y-%m-%d"))
+    assert model.predict(as_text).tolist() == model.predict(X).tolist()
+    with pytest.raises(ValueError, match=r"'2024-01-01' in column 'text' is not a date of the form DD\.MM\.YYYY"):
+        model.predict(X.assign(text="2024-01-01"))
+    as_text.to_csv(tmp_path / "rows.csv", index=False)
+    assert main(["predict", str(tmp_path / "tree.json"), str(tmp_path / "rows.csv"), "--quiet"]) == 0
+    rows = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert rows["prediction"].tolist() == model.predict(X).tolist()
+
+
+def test_numbers_far_outside_the_training_range_are_noted_or_refused(tmp_path, capsys):
+    X, y = patients(60)
+    X["seen"] = [f"2024-01-{1 + k % 28:02}" for k in range(60)]
+    model = LocalSVMTreeClassifier(C=10, dates="days-since").fit(X, y)
+    model.save(tmp_path / "tree.json")
+    far = X.head(8).assign(seen=["2024-01-05"] * 7 + ["2042-01-05"])
+    far.loc[:2, "age"] = [900.0, -300.0, 120.0]  # the last one is outside, but not far
+    far.to_csv(tmp_path / "far.csv", index=False)
+    command = ["predict", str(tmp_path / "tree.json"), str(tmp_path / "far.csv"), "--json"]
+    assert main(command) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    low, high = X.age.min(), X.age.max()
+    assert (
+        f"2 rows have values in column 'age' far outside the training range {low:g} to {high:g}, such as 900" in notes
+    )
+    assert any("'seen' far outside the training range 2024-01-01 to 2024-01-28, such as 2042-01-05" in n for n in notes)
+    assert not any("visits" in note and "far" in note for note in notes)
+    assert main([*command, "--strict"]) == 3
+    assert "far outside the training range" in capsys.readouterr().err
+    X.to_csv(tmp_path / "near.csv", index=False)
+    assert main(["predict", str(tmp_path / "tree.json"), str(tmp_path / "near.csv"), "--strict", "--quiet"]) == 0
+
+
+def test_pickles_searches_and_pandas_output(fitted):
+    model, X, y = fitted
+    again = pickle.loads(pickle.dumps(model))
+    assert again.predict(odd_rows()).tolist() == model.predict(odd_rows()).tolist()
+    assert again.encoding_ == model.encoding_
+    for kind in (MargotClassifier, LocalSVMTreeClassifier, MargotRegressor, HFSMargotClassifierCV):
+        tags = get_tags(kind()).input_tags
+        assert tags.allow_nan and tags.categorical
+    columns = ColumnTransformer([("all", "passthrough", list(X.columns))], verbose_feature_names_out=False)
+    pipeline = make_pipeline(columns, LocalSVMTreeClassifier(C=10)).set_output(transform="pandas").fit(X, y)
+    assert pipeline[-1].feature_names_in_.tolist() == list(X.columns)
+    assert pipeline.predict(odd_rows()).tolist() == LocalSVMTreeClassifier(C=10).fit(X, y).predict(odd_rows()).tolist()
+    search = GridSearchCV(pipeline, {"localsvmtreeclassifier__C": [1.0, 10.0]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.5
+
+
+def test_a_proof_about_columns(tmp_path):
+    X, y = patients(24)
+    path = tmp_path / "a.proof"
+    model = MargotClassifier(depth=1, C=1, budget=1, proof=path).fit(X, y)
+    assert model.certificate_.gap <= 1e-4
+    found = model.check_proof(path, X, y)
+    assert found.bound >= (1 - 1e-8) * model.certificate_.bound
+    assert "groups    6, which budgets count: 'age', 'age missing'; 'ward=" in str(found)
+    model.save(tmp_path / "tree.json")
+    X.assign(state=y).to_csv(tmp_path / "rows.csv", index=False)
+    assert main(["check", str(path), str(tmp_path / "rows.csv"), "--tree", str(tmp_path / "tree.json")]) == 0
+    tree = margotree.load(tmp_path / "tree.json")
+    other = replace(tree, terms={**tree.terms, "groups": None})
+    with pytest.raises(Refused, match="the proof is about groups"):
+        check_proof(other, path, model.tree_.given(X), y)
 
 
 def test_rows_without_weight_do_not_count():

@@ -57,6 +57,41 @@ def test_the_proved_bound_is_the_optimum(tmp_path, task, model):
             assert bound == pytest.approx(best_value(problem), rel=1e-5)
 
 
+@pytest.mark.parametrize("model", ["hfs", "sfs"])
+@pytest.mark.parametrize("task", [BINARY, Multiclass(3), Regression(0.25)], ids=repr)
+def test_budgets_of_groups_are_proved(tmp_path, task, model):
+    for depth in (1, 2):
+        problem = naive.random_problem(task, model, 10 * depth, depth=depth, m=6 - depth, n=3, groups=[1, 0, 1])
+        claim = naive.prove(problem, tmp_path / "a.proof")
+        assert both(tmp_path / "a.proof", arrays(problem)) == claim
+        assert claim[0] * (1.0 - 1e-5) <= claim[1] == pytest.approx(best_value(problem), rel=1e-5)
+    parts = spoil.Parts(tmp_path / "a.proof", arrays(problem))
+    statement = str(check.check(tmp_path / "a.proof", parts.data))
+    assert "groups    2, which budgets count: 1; 0, 2" in statement
+    for groups in ([0, 0, 0], [0, 1, 0], [1, 0, 2], [1, 0], [0, 2, 0], [1, 0, -1], [1.0, 0, 1], None, {}):
+        other = parts.copy()
+        other.header["groups"] = groups
+        other.write(tmp_path / "a.proof")
+        assert both(tmp_path / "a.proof", parts.data) is None
+    parts.header |= {"model": "margot", "budget": None, "alpha": None}
+    parts.write(tmp_path / "a.proof")
+    assert both(tmp_path / "a.proof", parts.data) is None
+
+
+def test_a_group_counts_as_a_whole(tmp_path):
+    """A proof about groups proves nothing if every feature is a group, or if groups are larger."""
+    problem = naive.random_problem(BINARY, "hfs", 3, depth=1, m=6, n=3, groups=[0, 0, 1])
+    naive.prove(problem, tmp_path / "a.proof")
+    parts = spoil.Parts(tmp_path / "a.proof", arrays(problem))
+    assert np.count_nonzero(parts.header["tree"]["w"][0]) == 2
+    for groups, proved in (([0, 0, 1], True), ([0, 1, 2], False), (None, False), ([0, 0, 0], False)):
+        other = parts.copy()
+        other.header["groups"] = groups
+        other.header["digest"] = check.digest_of(other.header, *parts.data)
+        other.write(tmp_path / "a.proof")
+        assert (both(tmp_path / "a.proof", parts.data) is not None) == proved
+
+
 @pytest.mark.parametrize("task", [BINARY, Multiclass(3), Regression(0.25)], ids=repr)
 def test_trees_of_three_levels_are_proved(tmp_path, task):
     problem = naive.random_problem(task, "margot", 3, depth=3, m=4, n=1)
@@ -134,7 +169,11 @@ def test_any_multipliers_prove_a_bound_on_any_tree_that_obeys(task):
     proved = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        problem = naive.random_problem(task, ("margot", "sfs")[seed % 2], seed, depth=1 + seed // 2 % 2, m=6)
+        groups = [0, 1, 0] if seed % 4 == 1 else None
+        n = 2 if groups is None else 3
+        problem = naive.random_problem(
+            task, ("margot", "sfs")[seed % 2], seed, depth=1 + seed // 2 % 2, m=6, n=n, groups=groups
+        )
         header = write.terms_of(problem)
         header["digest"] = check.digest_of(header, *arrays(problem))
         p, terms = check.Problem(header, *arrays(problem)), exact.Terms(header, *(a.tolist() for a in arrays(problem)))
@@ -171,7 +210,7 @@ def test_proofs_of_version_3_are_accepted(tmp_path):
     assert path.read_bytes().startswith(b"margotree proof 3\n") and b"losses" not in path.read_bytes()
     assert both(path, parts.data) == claim
     assert "of 2 classes" in str(check.check(path, parts.data))
-    for more in ({"losses": {"kind": "labels"}}, {"losses": None}):  # entries of version 4
+    for more in ({"losses": {"kind": "labels"}}, {"losses": None}, {"groups": None}):  # entries of version 4
         other = parts.copy()
         other.header |= more
         other.write(path)

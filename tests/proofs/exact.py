@@ -69,11 +69,11 @@ def _check(path, X, y, weight):
 
 def as_version_4(head):
     """A header of version 3, which has no losses and no units of targets; its digest does not cover losses."""
-    demand("losses" not in head, "entries")
+    demand("losses" not in head and "groups" not in head, "entries")
     if type(head.get("table")) is dict:
         demand(not set(head["table"]) & {"target_offset", "target_scale"}, "table")
         head["table"] |= {"target_offset": None, "target_scale": None}
-    return {**head, "losses": None}
+    return {**head, "losses": None, "groups": None}
 
 
 def no_entry_twice(pairs):
@@ -99,7 +99,7 @@ def is_list(xs, length, good):
 def check_header(head):
     """Types and ranges as docs/proof.md has them."""
     names = {"model", "depth", "samples", "features", "C", "eps", "budget", "alpha"}
-    demand(set(head) == names | {"digest", "tree", "claim", "steps", "table", "losses"}, "entries")
+    demand(set(head) == names | {"digest", "tree", "claim", "steps", "table", "losses", "groups"}, "entries")
     demand(head["model"] in ("margot", "hfs", "sfs") and is_whole(head["depth"], 1, 10), "model, depth")
     demand(all(is_whole(head[name], 1) for name in ("samples", "features", "steps")), "sizes")
     T, n = 2 ** head["depth"] - 1, head["features"]
@@ -108,6 +108,9 @@ def check_header(head):
     budget, alpha = head["budget"], head["alpha"]
     demand(is_list(budget, T, lambda b: is_whole(b, 0)) if has_budget else budget is None, "budget")
     demand(is_list(alpha, T, lambda a: is_number(a) and a >= 0) if has_alpha else alpha is None, "alpha")
+    if head["groups"] is not None:
+        demand(has_budget and is_list(head["groups"], n, lambda g: is_whole(g, 0)), "groups")
+        demand(sorted(set(head["groups"])) == list(range(max(head["groups"]) + 1)), "numbers of groups")
     claim = head["claim"]
     demand(type(claim) is dict and set(claim) == {"objective", "bound"}, "claim")
     demand(all(map(is_number, claim.values())), "claim")
@@ -229,6 +232,8 @@ class Terms:
         self.T, self.n = 2 ** head["depth"] - 1, head["features"]
         self.C, self.alpha = [F(c) for c in head["C"]], [F(a) for a in head["alpha"] or []]
         self.budget = head["budget"]
+        group_of = head["groups"] or list(range(self.n))
+        self.groups = [[j for j, g in enumerate(group_of) if g == k] for k in range(1 + max(group_of))]
         self.losses = head["losses"] or {"kind": "labels"}
         self.kind = self.losses["kind"]
         demand(len(X) == head["samples"] and all(len(row) == self.n for row in X), "size of the data")
@@ -237,7 +242,8 @@ class Terms:
         if head["losses"] is not None:
             words += " " + canonical(self.losses)
         flat = [v for row in X for v in row] + list(y) + list(weight) + head["C"] + [head["eps"]]
-        flat += (head["budget"] or []) + (head["alpha"] or [])
+        flat += (head["budget"] or []) + (head["alpha"] or []) + (head["groups"] or [])
+        words += " groups" * (head["groups"] is not None)
         data = b"".join(struct.pack("<d", v) for v in flat)
         demand(hashlib.sha256(words.encode() + b"\n" + data).hexdigest() == head["digest"], "digest")
         demand(all(0 < w < math.inf for w in weight) and all(abs(target) < math.inf for target in y), "weights, y")
@@ -293,7 +299,7 @@ class Terms:
         total = F(0)
         w, b = [[F(v) for v in row] for row in tree["w"]], [F(v) for v in tree["b"]]
         for t in range(self.T):
-            used = sum(v != 0 for v in w[t])
+            used = sum(any(w[t][j] != 0 for j in group) for group in self.groups)
             demand(self.model != "hfs" or used <= self.budget[t], "budget")
             total += sum(v * v for v in w[t]) / 2
             if self.model == "sfs":
@@ -315,7 +321,7 @@ class Terms:
             demand(which < self.m and not self.is_last(t), "decision")
             demand(self.place(decisions, which) == t, "a sample that is elsewhere")
         elif kind == b"F":
-            demand(self.model != "margot" and which < self.n and t < self.T, "decision")
+            demand(self.model != "margot" and which < len(self.groups) and t < self.T, "decision")
             demand(not any(d[:3] == (kind, which, t) for d in decisions), "a feature that is decided")
         else:
             demand(self.kind == "classes" and which < self.losses["count"] and t < self.T, "decision")
@@ -432,16 +438,18 @@ class Terms:
     def raised(self, t, decisions, table, point):
         """What every support costs at least: as in the table, or as the point says."""
         demand(self.kind == "labels", "tables")
-        size = min(self.budget[t], self.n) if self.model != "margot" else -1
-        demand(size >= 0 and math.comb(self.n, size) <= 65536, "tables")
+        n = len(self.groups)
+        size = min(self.budget[t], n) if self.model != "margot" else -1
+        demand(size >= 0 and math.comb(n, size) <= 65536, "tables")
         if table is None:
-            table = dict.fromkeys(combinations(range(self.n), size), F(0))
+            table = dict.fromkeys(combinations(range(n), size), F(0))
         worth, squares = self.node_terms(t, decisions, point)
         return {support: max(least, worth - sum(squares[j] for j in support)) for support, least in table.items()}
 
     def least(self, t, table, must, never):
         """The features used are within some support that has as few of those not used as there can be."""
-        few = max(0, min(self.budget[t], self.n) - (self.n - len(never)))
+        n = len(self.groups)
+        few = max(0, min(self.budget[t], n) - (n - len(never)))
         fits = [least for support, least in table.items()
                 if must <= set(support) and len(never & set(support)) <= few]  # fmt: skip
         return min(fits, default=F(10**400))
@@ -465,7 +473,7 @@ class Terms:
                 demand(a <= cost, "range")
                 total += cost * (corner + delta) - a * delta
             u = [b + a * label * c for b, c in zip(u, self.samples[i][0], strict=True)]
-        return total, [a * a / 2 for a in u]
+        return total, [sum(u[j] * u[j] for j in group) / 2 for group in self.groups]
 
     def multipliers(self, items, point):
         if point is None:

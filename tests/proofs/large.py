@@ -15,7 +15,7 @@ def header_of(model, X, y, weight, *, depth, steps, budget=None, alpha=None):
     header = {
         "model": model, "depth": depth, "samples": X.shape[0], "features": X.shape[1], "C": [1.0] * T, "eps": 1e-3,
         "budget": None if budget is None else [budget] * T, "alpha": None if alpha is None else [alpha] * T,
-        "losses": {"kind": "labels"},
+        "losses": {"kind": "labels"}, "groups": None,
     }  # fmt: skip
     header["digest"] = check.digest_of(header, X, y, weight)
     tree = {"w": [[0] * X.shape[1]] * T, "b": [1] * T}

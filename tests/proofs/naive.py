@@ -17,11 +17,11 @@ _HARD = 1e5
 
 
 class State(NamedTuple):
-    """A search node: the place of each sample, the codes of classes by tree node, and the features decided."""
+    """A search node: the place of each sample, the codes of classes by tree node, and the groups decided."""
 
     place: tuple[int, ...]
     codes: tuple[str, ...]
-    features: frozenset[tuple[int, int, bool]]
+    groups: frozenset[tuple[int, int, bool]]
 
 
 class Item(NamedTuple):
@@ -34,7 +34,7 @@ class Item(NamedTuple):
     side: int
 
 
-def random_problem(task, model, seed, *, depth=2, m=5, n=2):
+def random_problem(task, model, seed, *, depth=2, m=5, n=2, groups=None):
     """A small problem whose samples have coarse features, some of them equal, and weights."""
     rng = np.random.default_rng(seed)
     X = np.round(rng.normal(size=(m, n)), 1)
@@ -46,7 +46,7 @@ def random_problem(task, model, seed, *, depth=2, m=5, n=2):
         more["alpha"] = float(rng.choice([0.1, 1.0]))
     return Problem.make(
         X, y, task=task, depth=depth, C=float(rng.choice([0.3, 3.0])), weight=rng.choice([1.0, 2.0, 0.3], m),
-        eps=float(rng.choice([1e-3, 0.5])), **more,
+        eps=float(rng.choice([1e-3, 0.5])), groups=groups, **more,
     )  # fmt: skip
 
 
@@ -65,6 +65,7 @@ class Search:
         self.problem, self.steps, self.gap, self.rng = problem, steps, gap, rng
         self.losses = losses_of(problem)
         self.kind, self.T, self.n = self.losses["kind"], problem.n_nodes, problem.n_features
+        self.groups = [np.flatnonzero(problem.group_of == g).tolist() for g in range(problem.n_groups)]
         groups = {}
         for x, y, weight in zip(problem.X.tolist(), problem.y.tolist(), problem.weight.tolist(), strict=True):
             groups.setdefault((*x, y), []).append(weight)
@@ -137,9 +138,9 @@ class Search:
 
     def node(self, t, state):
         items, codes = self.items(t, state), state.codes[t]
-        used = {(at, j): is_used for at, j, is_used in state.features}
-        must = frozenset(j for j in range(self.n) if used.get((t, j)))
-        never = frozenset(j for j in range(self.n) if used.get((t, j)) is False)
+        used = {(at, g): is_used for at, g, is_used in state.groups}
+        must = frozenset(g for g in range(len(self.groups)) if used.get((t, g)))
+        never = frozenset(g for g in range(len(self.groups)) if used.get((t, g)) is False)
         least = 0.0
         if self.kind == "classes" and self.is_last(t):
             mass = [sum(2.0 * self.cost[t][i] for i in range(self.m) if self.y[i] == k and state.place[i] == t)
@@ -156,16 +157,16 @@ class Search:
         if self.problem.model == "hfs" and len(must) > budget[t]:
             return Node(np.zeros(self.n), 1.0, np.inf, NOTHING, np.zeros(self.n))
         full = self.problem.model == "hfs" and len(must) == budget[t]
-        allowed = sorted(must if full else set(range(self.n)) - never)
+        allowed = sorted(j for g in (must if full else set(range(len(self.groups))) - never) for j in self.groups[g])
         w, b, v = self.dual(t, items, allowed)
         text, v = self.point_of(items, v)
         u = sum((a * item.label * self.X[item.sample] for a, item in zip(v, items, strict=True)), np.zeros(self.n))
-        squares = u * u / 2
-        rest = sorted((squares[j] for j in range(self.n) if j not in must | never), reverse=True)
-        cut, extra = sum(squares[j] for j in must) + sum(rest), 0.0
+        squares = [u[group] @ u[group] / 2 for group in self.groups]
+        rest = sorted((x for g, x in enumerate(squares) if g not in must | never), reverse=True)
+        cut, extra = sum(squares[g] for g in must) + sum(rest), 0.0
         if budget is not None:
             places = max(0, budget[t] - len(must))
-            cut = sum(squares[j] for j in must) + sum(rest[:places])
+            cut = sum(squares[g] for g in must) + sum(rest[:places])
             if alpha is not None:
                 cut -= alpha[t] * max(0, len(must) - budget[t])
                 extra = sum(max(0.0, x - alpha[t]) for x in rest[places:])
@@ -243,7 +244,7 @@ class Search:
                 kind,
                 which,
                 t,
-                [state._replace(features=state.features | {(t, which, use)}) for use in (True, False)],
+                [state._replace(groups=state.groups | {(t, which, use)}) for use in (True, False)],
             )
         children = []
         for outcome in (1, 2):
@@ -272,11 +273,12 @@ class Search:
                               for i, h in zip(here, heights, strict=True))  # fmt: skip
                 scores[b"C", k, t] = lacking + 2e-9 * len(here)
         if self.problem.budget is not None:
-            decided = {(t, j) for t, j, _ in state.features}
+            decided = {(t, g) for t, g, _ in state.groups}
             for t, node in enumerate(nodes):
-                extra = np.count_nonzero(np.abs(node.w) > 1e-6) > self.problem.budget[t]
-                for j in [j for j in range(self.n) if (t, j) not in decided]:
-                    scores[b"F", j, t] = (1.0 if extra else 1e-9) * node.u[j] ** 2 + 1e-12
+                used = sum(np.abs(node.w[group]).max() > 1e-6 for group in self.groups)
+                for g in [g for g in range(len(self.groups)) if (t, g) not in decided]:
+                    worth = node.u[self.groups[g]] @ node.u[self.groups[g]]
+                    scores[b"F", g, t] = (1.0 if used > self.problem.budget[t] else 1e-9) * worth + 1e-12
         return scores
 
     def least_loss(self, t, i, side, h, state):

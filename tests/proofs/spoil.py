@@ -248,6 +248,13 @@ def another_budget(parts, rng):
     parts.header["budget"][0] += 1
 
 
+def another_grouping(parts, rng):
+    if parts.header["budget"] is None:
+        return False
+    n, now = parts.header["features"], parts.header["groups"]
+    parts.header["groups"] = [0] * n if now != [0] * n else None
+
+
 def another_alpha(parts, rng):
     if parts.header["alpha"] is None:
         return False
@@ -265,9 +272,9 @@ def steps_miscounted(parts, rng):
 def _resealed(parts):
     """The digest of the terms as they are now, so that nothing but the terms can be wrong."""
     header, (X, y, weight) = parts.header, parts.data
-    words = f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]} {exact.canonical(header['losses'])}\n"
-    sha = hashlib.sha256(words.encode())
-    terms = (header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or [])
+    words = f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]} {exact.canonical(header['losses'])}"
+    sha = hashlib.sha256(f"{words}{' groups' if header['groups'] is not None else ''}\n".encode())
+    terms = (header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or [], header["groups"] or [])
     for part in (X, y, weight, *terms):
         sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
     header["digest"] = sha.hexdigest()
@@ -277,7 +284,7 @@ def as_version_3(parts):
     """The same proof in the format before losses, for losses of labels."""
     header, (X, y, weight) = parts.header, parts.data
     parts.first = b"margotree proof 3\n"
-    del header["losses"]
+    del header["losses"], header["groups"]
     if header["table"] is not None:
         header["table"] = {name: x for name, x in header["table"].items() if not name.startswith("target_")}
     sha = hashlib.sha256(f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}\n".encode())
@@ -780,17 +787,18 @@ FILES = (
 )  # fmt: skip
 #: What always makes a proof wrong.
 WRONG = (
-    bound_raised, bound_above_the_tree, bound_no_number, objective_lowered, weight_of_the_tree, another_C, another_eps,
-    another_depth, another_model, another_model_throughout, another_budget, another_alpha, another_digest,
-    steps_miscounted, entry_left_out, number_of_the_data, label_of_the_data, weight_of_the_data, row_left_out,
-    rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node, children_the_same, child_unknown,
-    child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not, kind_unknown, multiplier_no_number,
-    multiplier_infinite, sample_twice, sample_not_here, balance_that_there_is_not, way_unknown, raise_of_no_node,
-    raise_at_no_tree_node, raise_too_late, raise_without_tables, class_without_weight, class_weights_of_another_type,
-    table_of_another_type, depth_that_is_not_whole, whole_number_of_another_type, budget_of_another_type,
-    number_of_another_type, entry_that_is_not_known, costs_below_what_floats_round, costs_too_large,
-    weights_of_the_tree_too_large, multiplier_huge, other_losses, losses_of_another_type, choices_of_another_type,
-    class_that_there_is_not, class_that_is_decided, class_of_other_losses,
+    bound_raised, bound_above_the_tree, bound_no_number, objective_lowered, weight_of_the_tree, another_C,
+    another_eps, another_depth, another_model, another_model_throughout, another_budget, another_grouping,
+    another_alpha, another_digest, steps_miscounted, entry_left_out, number_of_the_data, label_of_the_data,
+    weight_of_the_data, row_left_out, rows_swapped, leaf_left_out, split_left_out, leaf_twice, leaf_of_another_node,
+    children_the_same, child_unknown, child_is_its_parent, sample_that_there_is_not, tree_node_that_there_is_not,
+    kind_unknown, multiplier_no_number, multiplier_infinite, sample_twice, sample_not_here,
+    balance_that_there_is_not, way_unknown, raise_of_no_node, raise_at_no_tree_node, raise_too_late,
+    raise_without_tables, class_without_weight, class_weights_of_another_type, table_of_another_type,
+    depth_that_is_not_whole, whole_number_of_another_type, budget_of_another_type, number_of_another_type,
+    entry_that_is_not_known, costs_below_what_floats_round, costs_too_large, weights_of_the_tree_too_large,
+    multiplier_huge, other_losses, losses_of_another_type, choices_of_another_type, class_that_there_is_not,
+    class_that_is_decided, class_of_other_losses,
 )  # fmt: skip
 #: What makes it wrong unless what is left happens to prove the claim: exact arithmetic tells.
 WEAKER = (

@@ -54,6 +54,9 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="column whose numbers are categories, with one feature for each; repeatable",
     )
+    group.add_argument(
+        "--date", choices=("days-since",), help="columns of dates become numbers of days since their first date"
+    )
     group.add_argument("--weight", metavar="COL", help="column with the weight of each row")
     group.add_argument(
         "--missing",

@@ -137,8 +137,6 @@ class TreeEstimator(BaseEstimator, ABC, Generic[AnySamples, AnyTree]):
 
     def _groups(self) -> tuple[int, ...] | None:
         """The column of each feature, which budgets count; None if every feature is a column."""
-        if getattr(self, "proof", None) is not None:
-            return None  # no proof can be written where budgets count groups
         return self._given_groups if self.encoding_ is None else self.encoding_.groups
 
     @abstractmethod

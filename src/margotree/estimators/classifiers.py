@@ -115,9 +115,9 @@ class TreeClassifier(ClassifierMixin, TreeEstimator[ClassSamples, Tree]):
         """The tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
         return self._tree().to_python()
 
-    def to_onnx(self, *, float32: bool = False) -> Any:
+    def to_onnx(self, *, float32: bool = False, columns: bool = False) -> Any:
         """The tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
-        return self._tree().to_onnx(float32=float32)
+        return self._tree().to_onnx(float32=float32, columns=columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

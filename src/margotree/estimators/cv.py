@@ -81,7 +81,7 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         1: a line per fold; 2: also a line per fit.
     round : None, "auto", "points" or int, default "auto"
         Short numbers of the final tree, as in :class:`~margotree.MargotClassifier`.  Fits on folds are not rounded.
-    band, scale, class_weight, proba, gap, eps, categorical_features
+    band, scale, class_weight, proba, gap, eps, categorical_features, dates, handle_unknown
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
@@ -137,6 +137,8 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         round: Any = "auto",
         eps: Any = DEPRECATED,
         categorical_features: Any = "from_dtype",
+        dates: str = "error",
+        handle_unknown: str = "ignore",
     ) -> None:
         self.depths = depths
         self.Cs = Cs
@@ -157,6 +159,8 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         self.round = round
         self.eps = eps
         self.categorical_features = categorical_features
+        self.dates = dates
+        self.handle_unknown = handle_unknown
 
     def _candidates(self, samples: ClassSamples, seconds: float) -> list[Setting]:
         n_features, n_classes = self._n_columns(samples), len(samples.classes)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from margotree.estimators.input_data import FloatArray, explain_invalid_input
+from margotree.table.dates import DAYS_SINCE
 from margotree.table.encoding import Encoding
 from margotree.table.frame_columns import FrameColumn, frame_columns
 from margotree.table.frame_encoding import encode_columns, is_plain, learn_frame_encoding
@@ -27,13 +29,17 @@ def training_input(
 
     The encoding is None if all columns hold numbers and no cell is missing.
     """
-    given = getattr(estimator, "categorical_features", FROM_DTYPE)
-    with explain_invalid_input(X):
+    given, dates = getattr(estimator, "categorical_features", FROM_DTYPE), _reads_dates(estimator)
+    learn = partial(
+        _learnt, y=y, sample_weight=sample_weight, numeric_targets=numeric_targets, dates=dates,
+        others=_allows_unknown(estimator),
+    )  # fmt: skip
+    with explain_invalid_input(X, None if dates else ()):
         if is_frame(X):
-            columns = _columns_of_frame(estimator, X, reset=True)
+            columns = _columns_of_frame(estimator, X, reset=True, dates=None if dates else ())
             categorical = _positions(given, columns)
-            if not is_plain(columns, categorical):
-                return _learnt(X, columns, categorical, y, sample_weight, numeric_targets)
+            if not is_plain(columns, categorical, dates=dates):
+                return learn(columns, categorical)
         numbers, targets = _checked_pair(estimator, X, y, numeric_targets, as_numbers=_by_type(given))
         if _by_type(given) and not np.isnan(np.sum(numbers, dtype=np.float64)):
             return numbers, targets, None
@@ -41,20 +47,21 @@ def training_input(
         categorical = _positions(given, columns)
         if is_plain(columns, categorical):
             return np.asarray(numbers, dtype=np.float64), targets, None
-        return _learnt(None, columns, categorical, y, sample_weight, numeric_targets)
+        return learn(columns, categorical)
 
 
 def new_input(estimator: BaseEstimator, X: Any, encoding: Encoding | None, *, finite: bool = True) -> FloatArray:
     """The features of new samples after scikit-learn's checks; with ``finite`` all of them must be finite numbers."""
-    with explain_invalid_input(X):
+    dates = frozenset[str]() if encoding is None else encoding.date_columns
+    with explain_invalid_input(X, dates):
         if encoding is None:
             rows: FloatArray = validate_data(estimator, X, reset=False, dtype=np.float64, ensure_all_finite=finite)
             return rows
         if is_frame(X):
-            columns = _columns_of_frame(estimator, X, reset=False)
+            columns = _columns_of_frame(estimator, X, reset=False, dates=dates)
         else:
             X = validate_data(estimator, X, reset=False, dtype=None, ensure_all_finite=False)
-            columns = frame_columns(X, column_names(estimator))
+            columns = frame_columns(X, column_names(estimator), dates=dates)
         return encode_columns(encoding, columns)
 
 
@@ -63,10 +70,28 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and hasattr(X, "shape")
 
 
-def _columns_of_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> list[FrameColumn]:
-    """The columns of a frame, after the check of their names."""
+def _reads_dates(estimator: BaseEstimator) -> bool:
+    """Whether columns of dates become numbers of days."""
+    given = getattr(estimator, "dates", "error")
+    if not isinstance(given, str) or given not in ("error", DAYS_SINCE):
+        raise ValueError(f"dates must be 'error' or {DAYS_SINCE!r}, got {given!r}")
+    return given == DAYS_SINCE
+
+
+def _allows_unknown(estimator: BaseEstimator) -> bool:
+    """Whether new samples may have words that training did not have."""
+    given = getattr(estimator, "handle_unknown", "ignore")
+    if not isinstance(given, str) or given not in ("error", "ignore"):
+        raise ValueError(f"handle_unknown must be 'ignore' or 'error', got {given!r}")
+    return given == "ignore"
+
+
+def _columns_of_frame(
+    estimator: BaseEstimator, X: Any, *, reset: bool, dates: Collection[str] | None
+) -> list[FrameColumn]:
+    """The columns of a frame, after the check of their names; ``dates`` as in ``frame_columns``."""
     validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return frame_columns(X, column_names(estimator))
+    return frame_columns(X, column_names(estimator), dates=dates)
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
@@ -89,12 +114,14 @@ def _checked_pair(
 
 
 def _learnt(
-    X: Any,
     columns: Sequence[FrameColumn],
     categorical: set[int],
+    *,
     y: Any,
     sample_weight: Any,
     numeric_targets: bool,
+    dates: bool,
+    others: bool,
 ) -> tuple[FloatArray, NDArray[Any], Encoding]:
     """Learn the encoding from the rows with a weight above 0, and apply it."""
     used = columns
@@ -102,7 +129,9 @@ def _learnt(
         rows = np.flatnonzero(np.asarray(sample_weight))
         used = [column.at(rows) for column in columns]
     name = getattr(y, "name", None)
-    encoding = learn_frame_encoding(used, categorical=categorical, target=name if isinstance(name, str) else "")
+    encoding = learn_frame_encoding(
+        used, categorical=categorical, target=name if isinstance(name, str) else "", dates=dates, others=others
+    )
     features, targets = check_X_y(
         encode_columns(encoding, columns), y, dtype=np.float64, y_numeric=numeric_targets, multi_output=False
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -103,9 +103,14 @@ def numeric_targets(y: Any) -> Any:
 
 
 @contextmanager
-def explain_invalid_input(X: Any) -> Iterator[None]:
-    """Extend the errors of scikit-learn's check of ``X`` by the columns that cause them and what to do."""
-    if date_columns(X):
+def explain_invalid_input(X: Any, dates: Collection[str] | None = ()) -> Iterator[None]:
+    """Extend the errors of scikit-learn's check of ``X`` by the columns that cause them and what to do.
+
+    Dates are allowed in the columns named in ``dates``; with None in all.
+    """
+    if any(
+        column.holds == "durations" or (dates is not None and column.name not in dates) for column in date_columns(X)
+    ):
         raise ValueError(non_numeric_message(non_numeric_columns(X)))
     try:
         yield

@@ -79,8 +79,13 @@ class MargotClassifier(MarginTreeClassifier):
         Deprecated name of ``band``, removed in 0.3.
     categorical_features : "from_dtype" or list, default "from_dtype"
         The columns that hold words: "from_dtype" those of strings and categories, a list those with these names or
-        positions, too.  Budgets and feature penalties count columns, not the features made from them, unless
-        ``proof`` is set.
+        positions, too.  Budgets and feature penalties count columns, not the features made from them.
+    dates : "error" or "days-since", default "error"
+        Columns of dates in a data frame (also as strings such as 2024-01-31): an error, or numbers of days since the
+        first date of the training samples.
+    handle_unknown : "ignore" or "error", default "ignore"
+        Words of new samples that training did not have: none of the known words (ordered ones count as missing), or an
+        error.
 
     Attributes
     ----------
@@ -121,6 +126,8 @@ class MargotClassifier(MarginTreeClassifier):
         round: Any = None,
         eps: Any = DEPRECATED,
         categorical_features: Any = "from_dtype",
+        dates: str = "error",
+        handle_unknown: str = "ignore",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -144,6 +151,8 @@ class MargotClassifier(MarginTreeClassifier):
         self.round = round
         self.eps = eps
         self.categorical_features = categorical_features
+        self.dates = dates
+        self.handle_unknown = handle_unknown
 
 
 class HFSMargotClassifier(MargotClassifier):
@@ -187,6 +196,8 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         round: Any = None,
         eps: Any = DEPRECATED,
         categorical_features: Any = "from_dtype",
+        dates: str = "error",
+        handle_unknown: str = "ignore",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -205,6 +216,8 @@ class LocalSVMTreeClassifier(MarginTreeClassifier):
         self.round = round
         self.eps = eps
         self.categorical_features = categorical_features
+        self.dates = dates
+        self.handle_unknown = handle_unknown
 
     def _engine(self) -> str:
         return "local_svm"

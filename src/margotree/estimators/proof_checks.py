@@ -54,7 +54,7 @@ def check_proof(
     with open(path, "rb") as stream:
         header = read_header(stream)
     terms = tree.terms
-    for name in ("model", "C", "eps", "budget", "alpha"):
+    for name in ("model", "C", "eps", "budget", "alpha", "groups"):
         if header[name] != terms.get(name):
             raise Refused(f"header: the proof is about {name} = {header[name]!r}, the tree has {terms.get(name)!r}")
     found = _tree_of(tree)

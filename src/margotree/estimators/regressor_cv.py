@@ -74,7 +74,7 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         The seed of folds and searches.
     verbose : int, default 0
         1: a line per fold; 2: also a line per fit.
-    band, scale, gap, categorical_features
+    band, scale, gap, categorical_features, dates, handle_unknown
         As in :class:`~margotree.MargotRegressor`.
 
     Attributes
@@ -111,6 +111,8 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         random_state: Any = 0,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        dates: str = "error",
+        handle_unknown: str = "ignore",
     ) -> None:
         self.depths = depths
         self.Cs = Cs
@@ -129,6 +131,8 @@ class MargotRegressorCV(CrossValidatedTree[NumberSamples, RegressionTree], Margi
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+        self.dates = dates
+        self.handle_unknown = handle_unknown
 
     def _candidates(self, samples: NumberSamples, seconds: float) -> list[Setting]:
         grid = self.depths, self.Cs, self.budgets, self.alphas, self.epsilons, self.losses

@@ -156,7 +156,7 @@ class MargotRegressor(MarginTreeRegressor):
         Width of the band at each split, in which no training sample may lie, as for classifiers.
     scale, engine, time_limit, node_limit, gap, start, n_jobs, random_state, verbose
         As in :class:`~margotree.MargotClassifier`.
-    proof, scheduler, categorical_features
+    proof, scheduler, categorical_features, dates, handle_unknown
         As in :class:`~margotree.MargotClassifier`.
 
     Attributes
@@ -194,6 +194,8 @@ class MargotRegressor(MarginTreeRegressor):
         proof: Any = None,
         scheduler: Any = None,
         categorical_features: Any = "from_dtype",
+        dates: str = "error",
+        handle_unknown: str = "ignore",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -215,6 +217,8 @@ class MargotRegressor(MarginTreeRegressor):
         self.proof = proof
         self.scheduler = scheduler
         self.categorical_features = categorical_features
+        self.dates = dates
+        self.handle_unknown = handle_unknown
 
 
 class HFSMargotRegressor(MargotRegressor):
@@ -255,6 +259,8 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         random_state: Any = 0,
         verbose: int = 0,
         categorical_features: Any = "from_dtype",
+        dates: str = "error",
+        handle_unknown: str = "ignore",
     ) -> None:
         self.depth = depth
         self.C = C
@@ -271,6 +277,8 @@ class LocalSVRTreeRegressor(MarginTreeRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.categorical_features = categorical_features
+        self.dates = dates
+        self.handle_unknown = handle_unknown
 
     def _engine(self) -> str:
         return "local_svm"

@@ -3,19 +3,21 @@
 ``cells`` has the text of one cell per entry of ``<name>_columns`` (NULL is a missing cell); ``x`` receives the
 ``<name>_n_features`` numbers that ``<name>_predict`` uses. The function returns 0, or the number of the column (from 1)
 whose cell gives the row no label: a missing cell that is not imputed, a word that is not in the training data, or text
-that is not a number. Letters beyond ASCII are compared byte by byte, so that such a word in another case is unknown.
+that is not a number or a date. Letters beyond ASCII are compared byte by byte, so that such a word in another case is
+unknown.
 """
 
 from __future__ import annotations
 
 from margotree.export.common import without_nul
 from margotree.table.cell_rules import CellRule, RawColumns
+from margotree.table.dates import FORMS, day_number
 from margotree.table.normalised_words import fold
 
 _WORDS = """   int {name}_read(const char *const *cells, double *x)
        cells: the texts of a row of the file, in the order of {name}_columns
        writes the numbers for {name}_predict to x; returns 0, or the number (from 1) of the column whose cell gives the
-       row no label: missing and not imputed, an unknown word, or not a number
+       row no label: missing and not imputed, an unknown word, or not a number or a date
 """
 
 _INCLUDES = """#include <locale.h>
@@ -92,6 +94,30 @@ static int {name}_number(const char *cell, size_t n, double *value) {{
 }}
 """
 
+_DATE = """
+/* The days from the day with the number ``since`` to a date of the form, such as YYYY-MM-DD. */
+static int {name}_days(const char *cell, size_t n, const char *form, double since, double *value) {{
+    static const int before[] = {{0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}};
+    static const int length[] = {{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}};
+    size_t k, end = strlen(form);
+    long year = 0, month = 0, day = 0;
+    int leap;
+    if (n < end || (n > end && cell[end] != ' ' && cell[end] != 'T' && cell[end] != 't')) return 0;
+    for (k = 0; k < end; k++) {{
+        long *part = form[k] == 'Y' ? &year : form[k] == 'M' ? &month : form[k] == 'D' ? &day : NULL;
+        if (part ? cell[k] < '0' || cell[k] > '9' : cell[k] != form[k]) return 0;
+        if (part) *part = 10 * *part + (cell[k] - '0');
+    }}
+    leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (year < 1 || month < 1 || month > 12 || day < 1) return 0;
+    if (day > length[month - 1] + (month == 2 && leap)) return 0;
+    day += before[month - 1] + (month > 2 && leap);
+    year -= 1;
+    *value = (double)(365 * year + year / 4 - year / 100 + year / 400 + day) - since;
+    return 1;
+}}
+"""
+
 _UNIT = """
 /* The length of the cell without a unit at its end. */
 static size_t {name}_without(const char *cell, size_t n, const char *unit) {{
@@ -133,7 +159,9 @@ class Reader:
         self.declared = _DECLARED.format(name=name, n=len(raw.rules))
         missing = ", ".join(c_text(word) for word in raw.missing)
         self.defined = _TRIMMED.format(name=name, missing=missing)
-        if any(rule.numeric for rule in raw.rules):
+        if any(rule.date for rule in raw.rules):
+            self.defined += _DATE.format(name=name)
+        if any(rule.numeric and not rule.date for rule in raw.rules):
             self.defined += _NUMBER.format(name=name, comma=" || cell[part] == ','" if raw.comma else "")
         if any(rule.units for rule in raw.rules):
             self.defined += _UNIT.format(name=name)
@@ -161,7 +189,12 @@ class Reader:
             arms.append("        const size_t whole = n;\n")
         for unit in rule.units:
             arms.append(f"        if (n == whole) n = {self.name}_without(cell, n, {c_text(_lower(unit))});\n")
-        arms.append(f"        if (!{self.name}_number(cell, n, &x[{first}])) {refused}\n")
+        if rule.date is None:
+            read = f"{self.name}_number(cell, n, &x[{first}])"
+        else:
+            form, since = rule.date
+            read = f"{self.name}_days(cell, n, {c_text(form)}, {day_number(since, FORMS[0])!r}, &x[{first}])"
+        arms.append(f"        if (!{read}) {refused}\n")
         rest = _assigned((0.0,) * (len(rule.features) - 1), first + 1)
         return "".join([*arms, *([f"        {rest}\n"] if rest else []), "    }\n"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -21,6 +22,7 @@ from margotree.export.common import (
     unscaled_hyperplanes,
 )
 from margotree.problem import topology
+from margotree.table.cell_rules import CellRule
 from margotree.table.table_description import raw_columns
 from margotree.tree import HyperplaneTree, RegressionTree
 from margotree.tree.probabilities import LABEL_LEAD
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
 
 #: The first versions with comparisons of doubles that runtimes from 2022 on support.
 _OPSET, _IR = 15, 8
+#: The operators on strings.
+_ML, _ML_OPSET = "ai.onnx.ml", 2
 
 
-def to_onnx(tree: Tree | RegressionTree, *, float32: bool = False) -> Any:
+def to_onnx(tree: Tree | RegressionTree, *, float32: bool = False, columns: bool = False) -> Any:
     """Return the tree as an ``onnx.ModelProto``.
 
     The package onnx is needed (``pip install "margotree[onnx]"``); ``onnx.save(model, path)`` writes the model. The
@@ -42,6 +46,11 @@ def to_onnx(tree: Tree | RegressionTree, *, float32: bool = False) -> Any:
     is the result of ``predict_proba``, one column per class; in a row with NaN or infinity it is NaN and the label is
     meaningless, because a graph cannot raise an error. The graph of a regression tree has the output ``prediction``,
     which is NaN in such a row.
+
+    With ``columns`` the inputs are the columns of the training table, by their names: strings for columns of words,
+    numbers for the others, with NaN for a missing cell, 0 or 1 for truth values and the days since the first date of
+    training for dates. The graph compares words exactly as they are spelled in training; an empty string is a missing
+    cell. Where ``predict`` raises an error about a cell, the output is NaN.
 
     The metadata of the model contain, as JSON, ``features``, ``classes`` or ``target``, and the rules for the cells of
     a table: ``columns`` (the fields of :class:`margotree.table.cell_rules.CellRule`), ``missing`` and ``comma``.
@@ -52,14 +61,20 @@ def to_onnx(tree: Tree | RegressionTree, *, float32: bool = False) -> Any:
         The tree.
     float32 : bool
         Whether ``X`` has single precision. The graph computes in double precision in both cases.
+    columns : bool
+        Whether the inputs are columns, and not features.
     """
     if find_spec("onnx") is None:
         raise ImportError('ONNX export needs the package onnx; pip install "margotree[onnx]"')
     from onnx import checker, helper
 
-    graph = _NumberGraph(tree, float32) if isinstance(tree, RegressionTree) else _ClassGraph(tree, float32)
+    rules = raw_columns(tree).rules if columns else ()
+    graph = (
+        _NumberGraph(tree, float32, rules) if isinstance(tree, RegressionTree) else _ClassGraph(tree, float32, rules)
+    )
     model = helper.make_model(
-        graph.build(), opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR,
+        graph.build(), ir_version=_IR,
+        opset_imports=[helper.make_opsetid("", _OPSET), helper.make_opsetid(_ML, _ML_OPSET)],
         producer_name="margotree", producer_version=__version__,
     )  # fmt: skip
     outcome = {"target": tree.target_name} if isinstance(tree, RegressionTree) else {"classes": tree.classes.tolist()}
@@ -75,10 +90,10 @@ AnyTree = TypeVar("AnyTree", bound=HyperplaneTree)
 class _Graph(ABC, Generic[AnyTree]):
     """Builds the graph: the sides at all nodes by one matrix product, then one step down per level."""
 
-    def __init__(self, tree: AnyTree, float32: bool) -> None:
+    def __init__(self, tree: AnyTree, float32: bool, rules: Sequence[CellRule]) -> None:
         from onnx import TensorProto
 
-        self.tree = tree
+        self.tree, self.rules = tree, rules
         self.input = TensorProto.FLOAT if float32 else TensorProto.DOUBLE
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
@@ -91,9 +106,37 @@ class _Graph(ABC, Generic[AnyTree]):
         """Return the graph."""
         from onnx import TensorProto, helper
 
-        outputs = self.outputs(self._op("Cast", "X", to=TensorProto.DOUBLE))
-        inputs = [helper.make_tensor_value_info("X", self.input, ["samples", self.tree.n_features])]
+        if self.rules:
+            parts = [self._features_of_column(k, rule) for k, rule in enumerate(self.rules)]
+            outputs = self.outputs(self._op("Concat", *parts, axis=1))
+            kinds = [self.input if rule.numeric else TensorProto.STRING for rule in self.rules]
+            names = [rule.column for rule in self.rules]
+            inputs = [helper.make_tensor_value_info(name, k, ["samples"]) for name, k in zip(names, kinds, strict=True)]
+        else:
+            outputs = self.outputs(self._op("Cast", "X", to=TensorProto.DOUBLE))
+            inputs = [helper.make_tensor_value_info("X", self.input, ["samples", self.tree.n_features])]
         return helper.make_graph(self.nodes, "margotree", inputs, outputs, self.constants)
+
+    def _features_of_column(self, k: int, rule: CellRule) -> str:
+        """Add the features of a column: a matrix with one row per sample."""
+        from onnx import TensorProto
+
+        nothing = (np.nan,) * len(rule.features)
+        missing = nothing if rule.missing is None else rule.missing
+        if not rule.numeric:
+            rows = [nothing if rule.other is None else rule.other, missing, *(values for _, values in rule.words)]
+            words = ["", *(word for word, _ in rule.words)]
+            code = self._op("LabelEncoder", rule.column, domain=_ML, keys_strings=words, default_int64=0,
+                            values_int64s=list(range(1, 1 + len(words))))  # fmt: skip
+            return self._op("Gather", self._constant(f"column {k}", np.array(rows)), code)
+        cells = self._op("Cast", rule.column, to=TensorProto.DOUBLE)
+        column = self._op("Unsqueeze", cells, self._constant(f"axis of column {k}", np.array([1])))
+        if rule.missing is None:
+            return column
+        known = np.array([[1.0, *[0.0] * (len(rule.features) - 1)]])
+        with_zeros = self._op("Mul", column, self._constant(f"number of column {k}", known))
+        filled = self._constant(f"missing in column {k}", np.array([missing]))
+        return self._op("Where", self._op("IsNaN", column), filled, with_zeros)
 
     def _from_origins(self, x: str) -> str:
         """Add the subtraction of the origins of features, where there are any."""

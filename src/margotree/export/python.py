@@ -68,6 +68,7 @@ def to_python(tree: Tree | RegressionTree) -> str:
 _MODULE = '''"""{kind}, written by margotree.  It needs Python 3.6 or later and nothing else."""
 
 import re
+from datetime import date
 from math import exp, inf, isfinite
 
 #: The names of the numbers of a sample, in their order.
@@ -77,8 +78,8 @@ FEATURES = ({features})
 {outcomes}
 
 #: How a cell becomes features: the column, its features, their values where the cell is missing (None: an error), words
-#: and their values, whether other cells are numbers, the units that may follow a number, and the values of the features
-#: for all other cells (None: an error).
+#: and their values, whether other cells are numbers, the units that may follow a number, the values of the features for
+#: all other cells (None: an error), and for dates their form and the date from which on days are counted.
 COLUMNS = ({columns})
 
 #: Cells that mean "not known".
@@ -103,7 +104,7 @@ def _numbers(sample):
     return x
 
 
-def _values(sample, column, features, missing, words, numeric, units, other):
+def _values(sample, column, features, missing, words, numeric, units, other, dates):
     """The features of one cell."""
     if column not in sample:
         raise ValueError("the sample has no %r" % (column,))
@@ -121,9 +122,20 @@ def _values(sample, column, features, missing, words, numeric, units, other):
     if not numeric:
         raise ValueError("%r of %r was in no training row, which had %s" % (cell, column, ", ".join(words)))
     try:
-        return [float(_plain(cell, units))] + [0.0] * (len(features) - 1)
+        number = float(_plain(cell, units)) if dates is None else _days(text, *dates)
     except (TypeError, ValueError):
-        raise ValueError("%r of %r is not a number" % (cell, column))
+        kind = "number" if dates is None else "date of the form %s" % dates[0]
+        raise ValueError("%r of %r is not a %s" % (cell, column, kind))
+    return [number] + [0.0] * (len(features) - 1)
+
+
+def _days(text, form, since):
+    """The number of days from a date (YYYY-MM-DD) to the one in a text."""
+    pattern = re.sub("[YMD]", "[0-9]", re.escape(form)) + "([ Tt].*)?"
+    if not re.match(pattern + r"\\Z", text, re.DOTALL):
+        raise ValueError("no date")
+    year, month, day = (int("".join(c for c, f in zip(text, form) if f == part)) for part in "YMD")
+    return float((date(year, month, day) - date(*map(int, since.split("-")))).days)
 
 
 def _fold(word):

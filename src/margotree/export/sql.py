@@ -27,6 +27,7 @@ from margotree.export.common import (
 )
 from margotree.export.sql_probabilities import probability_of
 from margotree.table.cell_rules import CellRule, RawColumns
+from margotree.table.dates import FORMS, day_number
 from margotree.table.normalised_words import fold
 from margotree.table.table_description import raw_columns
 from margotree.tree import HyperplaneTree, RegressionTree
@@ -45,9 +46,9 @@ def to_sql(tree: Tree | RegressionTree, *, table: str | None = None, proba: Any 
     Otherwise the columns are the features, of a numeric type; they must not contain NaN or infinity.
 
     A row gets NULL if a cell that the tree uses is missing and not imputed, is a word that is not in the training
-    data, or text that is not a number: such a sample has no label. Text is compared with ``LOWER`` and ``TRIM`` of the
-    database. In SQLite these handle only ASCII letters and blanks, so that a word with other letters in another case,
-    or with other white space around it, gives NULL.
+    data, or text that is not a number or a date: such a sample has no label. Text is compared with ``LOWER`` and
+    ``TRIM`` of the database. In SQLite these handle only ASCII letters and blanks, so that a word with other letters in
+    another case, or with other white space around it, gives NULL.
 
     Parameters
     ----------
@@ -90,6 +91,10 @@ def _position(tree: Tree, label: Any) -> int:
 
 #: Returns the expression of a leaf for its position and the indent.
 Leaf = Callable[[int, str], str]
+
+
+#: The days of a year before each month, where it is no leap year.
+_DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 
 
 class _Writer:
@@ -183,6 +188,8 @@ class _Cell:
         """Return the columns of the subquery around it, which adds the text of the number."""
         k = self.k
         exact = [f"t{k}"] if self.exact else []
+        if self.rule.date is not None:
+            return [f"l{k}", *(f"{part} AS {name}{k}" for name, part in zip("ymd", self._date_parts(), strict=True))]
         return [f"c{k}", f"l{k}", *exact, *([f"{self._bare()} AS n{k}"] if self.rule.numeric else [])]
 
     def feature(self, k: int) -> str:
@@ -194,11 +201,50 @@ class _Cell:
         for value in dict.fromkeys(values[k] for _, values in self.rule.words):
             words = [self._spelled(word) for word, values in self.rule.words if values[k] == value]
             arms.append(f"WHEN {word} IN ({', '.join(words)}) THEN {_number(value)}")
-        if self.rule.numeric:
+        if self.rule.date is not None:
+            arms.append(f"WHEN {self._no_day()} THEN NULL ELSE {_number(0.0) if k else self._days()}")
+        elif self.rule.numeric:
             arms.append(f"WHEN {_no_number(f'n{self.k}')} THEN NULL ELSE {_number(0.0) if k else self._number()}")
         elif self.rule.other is not None:
             arms.append(f"ELSE {_number(self.rule.other[k])}")
         return f"CASE {' '.join(arms)} END"
+
+    def _date_parts(self) -> list[str]:
+        """Return the year, the month and the day of a date; NULL where the text has another form."""
+        assert self.rule.date is not None
+        form, text = self.rule.date[0], f"l{self.k}"
+        begin = {letter: (form.index(letter) + 1, form.count(letter)) for letter in "YMD"}
+        parts = {letter: f"SUBSTR({text}, {first}, {length})" for letter, (first, length) in begin.items()}
+        others = [f"SUBSTR({text}, {k + 1}, 1) <> {_text(c)}" for k, c in enumerate(form) if c not in "YMD"]
+        n = len(form)
+        odd = " OR ".join([
+            f"LENGTH({text}) < {n}", f"SUBSTR({text}, {n + 1}, 1) NOT IN ('', ' ', 't')", *others,
+            *(f"LTRIM({part}, '0123456789') <> ''" for part in parts.values()),
+        ])  # fmt: skip
+        return [f"CASE WHEN {odd} THEN NULL ELSE CAST({part} AS INTEGER) END" for part in parts.values()]
+
+    def _leap(self) -> str:
+        y = f"y{self.k}"
+        return f"CASE WHEN {y} % 4 = 0 AND ({y} % 100 <> 0 OR {y} % 400 = 0) THEN 1 ELSE 0 END"
+
+    def _no_day(self) -> str:
+        """Return the condition that year, month and day are no date."""
+        y, m, d = (f"{part}{self.k}" for part in "ymd")
+        length = f"CASE WHEN {m} = 2 THEN 28 + {self._leap()} WHEN {m} IN (4, 6, 9, 11) THEN 30 ELSE 31 END"
+        return f"{y} IS NULL OR {y} < 1 OR {m} < 1 OR {m} > 12 OR {d} < 1 OR {d} > {length}"
+
+    def _days(self) -> str:
+        """Return the days since the first date; the remainders make the divisions exact in any database."""
+        assert self.rule.date is not None
+        y, m, d = (f"{part}{self.k}" for part in "ymd")
+        whole = [f"({y} - 1 - ({y} - 1) % {n}) / {n}" for n in (4, 100, 400)]
+        months = " ".join(f"WHEN {k} THEN {days}" for k, days in enumerate(_DAYS_BEFORE, 1))
+        leap = f"CASE WHEN {m} > 2 THEN {self._leap()} ELSE 0 END"
+        since = int(day_number(self.rule.date[1], FORMS[0]))
+        total = (
+            f"365 * ({y} - 1) + {whole[0]} - {whole[1]} + {whole[2]} + CASE {m} {months} END + {leap} + {d} - {since}"
+        )
+        return f"{_number(1.0)} * ({total})"
 
     def _spelled(self, word: str) -> str:
         if self.exact:

@@ -108,8 +108,14 @@ def _typical(tree: HyperplaneTree, columns: list[dict[str, Any]], otherwise: Flo
 
 
 def _with_words(features: list[dict[str, Any]], columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Set the initial values of features with options to those of an option, and return all features."""
+    """Set the initial values of features with options to those of an option, and return all features.
+
+    Features of dates get their form and first date, and start at a whole day.
+    """
     for column in columns:
+        if column["date"] is not None:
+            day = features[column["features"][0]]
+            day |= {"start": math.floor(day["start"]), "date": column["date"]}
         if "options" in column:
             chosen = column["options"][column["start"]]["values"]
             for j, value in zip(column["features"], chosen, strict=True):

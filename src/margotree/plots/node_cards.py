@@ -30,8 +30,8 @@ class Card:
     """The card of a node that splits.
 
     ``bars`` are the features with the largest weights, ``more`` is the number of further features, ``rule`` the
-    condition under which a sample goes right. ``target_classes`` are the classes that should go left and right, at
-    upper nodes of trees for several classes.
+    condition under which a sample goes right, ``logic`` whether it is a statement about words. ``target_classes`` are
+    the classes that should go left and right, at upper nodes of trees for several classes.
     """
 
     node: int
@@ -39,6 +39,7 @@ class Card:
     bars: tuple[Bar, ...]
     more: int
     rule: str
+    logic: bool = False
     target_classes: tuple[list[int], list[int]] | None = None
 
 
@@ -101,7 +102,10 @@ def _card(tree: HyperplaneTree, t: int, counts: FloatArray, max_features: int, u
     )
     more, condition = len(rule.features) - shown, _condition(tree, rule)
     target_classes = tree.target_classes(t) if isinstance(tree, Tree) else None
-    return Card(node=t, counts=counts, bars=bars, more=more, rule=condition, target_classes=target_classes)
+    return Card(
+        node=t, counts=counts, bars=bars, more=more, rule=condition, logic=bool(rule.literals),
+        target_classes=target_classes,
+    )  # fmt: skip
 
 
 def _n_bars(n_features: int, max_features: int) -> int:

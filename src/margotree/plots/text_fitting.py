@@ -44,13 +44,15 @@ def shortened(text: str, size: float, max_width: float, bold: bool = False) -> s
     return _ELLIPSIS
 
 
-def wrapped_lines(text: str, size: float, max_width: float) -> list[str]:
-    """Return lines of whole words of at most ``max_width`` inches."""
+def wrapped_lines(
+    text: str, size: float, max_width: float, bold: bool = False, *, most: int | None = None
+) -> list[str]:
+    """Return lines of whole words of at most ``max_width`` inches; at most ``most``, of which the last is shortened."""
     lines = [""]
     for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and text_width(longer, size) > max_width:
+        if lines[-1] and len(lines) != most and text_width(longer, size, bold) > max_width:
             lines.append(word)
         else:
             lines[-1] = longer
-    return [shortened(line, size, max_width) for line in lines]
+    return [shortened(line, size, max_width, bold) for line in lines]

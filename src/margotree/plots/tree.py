@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _PAD, _ROW, _GAP, _DROP, _EDGE = 0.1, 0.19, 0.16, 0.5, 0.2
+#: The largest number of lines of a statement about words.
+_MAX_RULE_LINES = 3
 _TITLE, _TEXT, _SMALL = 8.5, 7.5, 7.0
 _BAR = "#52616b"
 
@@ -125,7 +127,13 @@ def _size(card: AnyCard, levels: int, below: int) -> tuple[float, float]:
         return max(narrow, 0.8 * width) if card.bars else narrow, 2 * _PAD + (2 + rows) * _ROW
     rows = len(card.bars) + (card.more > 0) + (card.target_classes is not None)
     head = 2.95 if len(card.counts) > 1 else 2.3  # counts by class have a bar below them
-    return width, 2 * _PAD + (head + rows) * _ROW
+    return width, 2 * _PAD + (head + rows + len(_rule_lines(card, width)) - 1) * _ROW
+
+
+def _rule_lines(card: Card, width: float) -> list[str]:
+    """The rule of a card in lines; only a statement about words has several."""
+    within = width - 2 * _PAD - 0.02
+    return wrapped_lines(card.rule, _TEXT, within, bold=True, most=_MAX_RULE_LINES) if card.logic else [card.rule]
 
 
 def _draw(
@@ -245,9 +253,11 @@ def _card(canvas: InchCanvas, card: Card, box: Box) -> None:
         _share_bar(canvas, card.counts, left, right, y)
     y = _weights(canvas, card, left, right, y - 0.95 * _ROW) - 0.15 * _ROW
     canvas.line([left, right], [y + 0.6 * _ROW] * 2, colour=LINE_COLOUR, width=0.6)
-    canvas.text(left, y, card.rule, size=_TEXT, max_width=right - left - 0.02, bold=True)
+    for line in _rule_lines(card, box.width):
+        canvas.text(left, y, line, size=_TEXT, max_width=right - left - 0.02, bold=True)
+        y -= _ROW
     if card.target_classes is not None:
-        _target_classes(canvas, card.target_classes, left, right, y - _ROW)
+        _target_classes(canvas, card.target_classes, left, right, y)
 
 
 def _weights(canvas: InchCanvas, card: Card | FormulaCard, left: float, right: float, y: float) -> float:

@@ -46,7 +46,7 @@ NOT_HERE, HUGE = 2, 1e300  #: The side of a sample that is not known to reach a 
 LEFT, OPEN, RIGHT, BOTH = -1, 0, 1, 2  #: Codes of a class at a tree node: its side or leaf, not decided, no label.
 MODELS = {"margot": (False, False), "hfs": (True, False), "sfs": (True, True)}  #: Whether it has budgets, penalties.
 ENTRIES = ["model", "depth", "samples", "features", "C", "eps", "budget", "alpha", "digest", "tree", "claim", "steps",
-           "table", "losses"]  # fmt: skip
+           "table", "losses", "groups"]  # fmt: skip
 TABLE = ["features", "offset", "scale", "target", "weight", "labels", "class_weight", "target_offset", "target_scale"]
 LOSSES = {"labels": [], "classes": ["count"], "intervals": ["below", "above", "under", "over"]}  #: Parameters by kind.
 LEAST_WORK, WORK_PER_BYTE = 1e10, 1.0  #: Default limit of work: constant, and per byte of proof and number of data.
@@ -133,6 +133,7 @@ class Statement:
     class_weight: list[float] | None  # None if only the product with the sample weights is known
     weight_column: str | None
     weights: tuple[tuple[float, float], ...]  # smallest and largest weight of a row, as class_rows
+    groups: list[int] | None = None  # of each feature, if budgets count groups
 
     @property
     def rows_used(self) -> int:
@@ -150,6 +151,7 @@ class Statement:
             f"C         {per_split(self.C)}",
             *([f"budget    {per_split(self.budget)}"] if self.budget is not None else []),
             *([f"alpha     {per_split(self.alpha)}"] if self.alpha is not None else []),
+            *([f"groups    {self._groups(self.groups)}"] if self.groups is not None else []),
             f"features  {self.features}: {shown(names, 12) if self.columns is not None else ', '.join(names)}"
             f"{more}{unnamed}, from {self.span[0]:.6g} to {self.span[1]:.6g} in the units of the tree",
             *([f"targets   {self._targets()}"] if self.target_span is not None else []),
@@ -164,6 +166,14 @@ class Statement:
         named = [f"{name}: {value}" for name, value in zip(self.classes, values, strict=bool(self.classes))]
         more = f" and {len(named) - 12} more" if len(named) > 12 else ""
         return frame.format(comma.join(named[:12]) + more) if named else ""
+
+    def _groups(self, group_of: list[int]) -> str:
+        """Format the features of the first twelve groups."""
+        members: list[list[Any]] = [[] for _ in range(1 + max(group_of))]
+        for j, g in enumerate(group_of):
+            members[g].append(j if self.columns is None else self.columns[j])
+        more = f" and {len(members) - 12} more" if len(members) > 12 else ""
+        return f"{len(members)}, which budgets count: {'; '.join(map(shown, members[:12]))}{more}"
 
     def _losses(self) -> str:
         of = self.losses
@@ -297,10 +307,10 @@ def read_header(stream: BinaryIO) -> dict[str, Any]:
 
 def _of_version_3(header: Any) -> dict[str, Any]:
     """Return a header of version 3 with the entries of version 4; ``losses`` is None, because its digest has none."""
-    h = entries(header, "it", ENTRIES[:-1])
+    h = entries(header, "it", ENTRIES[:-2])
     if h["table"] is not None:
         h["table"] = {**entries(h["table"], "table", TABLE[:-2]), "target_offset": None, "target_scale": None}
-    return {**h, "losses": None}
+    return {**h, "losses": None, "groups": None}
 
 
 def checked_header(header: Any) -> dict[str, Any]:
@@ -322,6 +332,10 @@ def checked_header(header: Any) -> dict[str, Any]:
         h["budget"] = [whole({"budget": b}, "budget", 0) for b in h["budget"]]
     if h["alpha"] is not None:
         h["alpha"] = numbers(h["alpha"], "alpha", T, 0.0)
+    if h["groups"] is not None:
+        demand(h["budget"] is not None, "header: groups are not part of a model without budgets")
+        found = {whole({"groups": g}, "groups", 0, n - 1) for g in as_list(h["groups"], "groups", n)}
+        demand(len(found) == 1 + max(found), "header: groups must have the numbers 0, 1, ..., each at least once")
     demand(len(text(h["digest"], "digest")) == 64, "header: digest must have 64 letters")
     h["claim"] = entries(h["claim"], "claim", ["objective", "bound"])
     h["claim"] = {name: number(x, name) for name, x in h["claim"].items()}
@@ -437,8 +451,11 @@ def digest_of(header: dict[str, Any], X: Any, y: Any, weight: Any) -> str:
     first = f"{header['model']} {header['depth']} {X.shape[0]} {X.shape[1]}"
     if header["losses"] is not None:
         first += " " + json.dumps(header["losses"], sort_keys=True, separators=(",", ":"))
+    parts = [X, y, weight, header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or []]
+    if header["groups"] is not None:
+        first, parts = f"{first} groups", [*parts, header["groups"]]
     sha = hashlib.sha256(f"{first}\n".encode())
-    for part in (X, y, weight, header["C"], [header["eps"]], header["budget"] or [], header["alpha"] or []):
+    for part in parts:
         sha.update(np.ascontiguousarray(part, dtype="<f8").tobytes())
     return sha.hexdigest()
 
@@ -490,6 +507,8 @@ class Problem:
         self.upper = self.T // 2  # the number of tree nodes with children
         if self.X.shape != sizes or self.y.shape != sizes[:1] or self.weight.shape != sizes[:1]:
             raise Refused(f"data: {self.X.shape} numbers, but the proof is about {sizes} (samples, features)")
+        self.group = np.arange(self.n) if header["groups"] is None else np.array(header["groups"])  # of each feature
+        self.n_groups = int(self.group.max()) + 1
         if digest_of(header, self.X, self.y, self.weight) != header["digest"]:
             raise Refused("data: these are not the data and terms that the proof is about (another digest)")
         if not all(np.all(np.isfinite(part)) for part in (self.X, self.y, self.weight)) or np.any(self.weight <= 0):
@@ -602,20 +621,20 @@ class Problem:
         return add(least) * (1 - 4 * unit)
 
     def supports(self, t: int) -> Any:
-        """Return all sets of ``min(budget, n)`` features of tree node ``t``, one per column, in lexical order."""
-        B = min(self.budget[t], self.n) if self.model != "margot" else -1
-        count = choices(self.n, B) if B >= 0 else MOST_SUPPORTS + 1
+        """Return all sets of ``budget`` groups, or of all, of tree node ``t``, one per column, in lexical order."""
+        B = min(self.budget[t], self.n_groups) if self.model != "margot" else -1
+        count = choices(self.n_groups, B) if B >= 0 else MOST_SUPPORTS + 1
         if count > MOST_SUPPORTS:
             raise Refused(f"tree node {t}: there are no tables of supports, or they would be too long")
         if B not in self._supports:
             self.meter.hold(8.0 * count * B)
             self.meter.work(50.0 * count * B)
-            flat = itertools.chain.from_iterable(itertools.combinations(range(self.n), B))
+            flat = itertools.chain.from_iterable(itertools.combinations(range(self.n_groups), B))
             self._supports[B] = np.fromiter(flat, np.int32, count * B).reshape(count, B).T.copy()
         return self._supports[B]
 
     def over_supports(self, t: int, values: Any) -> Any:
-        """Return for each support of tree node ``t`` the sum of the values of its features."""
+        """Return for each support of tree node ``t`` the sum of the values of its groups."""
         rows = self.supports(t)
         self.meter.work(3.0 * rows.size + 3e3 * len(rows))
         total = np.zeros(rows.shape[1], values.dtype)
@@ -623,9 +642,19 @@ class Problem:
             total += values[row]
         return total
 
+    def over_groups(self, values: Any, exact: bool) -> Any:
+        """Return for each group the sum of the values of its features, which are not negative, rounded up."""
+        if self.n_groups == self.n:
+            return values[np.argsort(self.group)]
+        if not exact:
+            return np.bincount(self.group, values, self.n_groups) * (1 + 2 * (self.n + 2) * UNIT)
+        total = np.array([Fraction(0)] * self.n_groups, object)
+        np.add.at(total, self.group, values)
+        return total
+
 
 def choices(n: int, k: int) -> int:
-    """Return the number of sets of ``k`` of ``n`` features; any number above MOST_SUPPORTS if there are more."""
+    """Return the number of sets of ``k`` of ``n`` groups; any number above MOST_SUPPORTS if there are more."""
     count = 1
     for r in range(min(k, n - k)):
         count = count * (n - r) // (r + 1)
@@ -658,6 +687,7 @@ def statement_of(header: dict[str, Any], p: Problem, data: Data) -> Statement:
         class_rows=rows, target=data.target,
         target_span=None if names else (float(p.y.min()), float(p.y.max())), target_units=data.target_units,
         samples=p.m, class_weight=data.class_weight, weight_column=data.weight_column, weights=spans,
+        groups=header["groups"],
     )  # fmt: skip
 
 
@@ -667,9 +697,9 @@ def tree_value(p: Problem, tree: dict[str, Any]) -> float:
     p.meter.hold(400.0 * np.count_nonzero(w))
     splits = [_whole([*row, c]) for row, c in zip(w.tolist(), b.tolist(), strict=True)]
     total, violations = Fraction(0), dict[tuple[int, float, float, int], int]()
-    for t, used in enumerate(np.count_nonzero(w, axis=1).tolist()):
+    for t, used in enumerate(len(np.unique(p.group[row != 0.0])) for row in w):
         if p.model == "hfs" and used > p.budget[t]:
-            raise Refused(f"tree: node {t} uses more features than its budget")
+            raise Refused(f"tree: node {t} uses more features, or groups of them, than its budget")
         total += Fraction(sum(c * c for c in splits[t][0][:-1]), 2 * splits[t][1] ** 2)
         total += Fraction(p.alpha[t]) * max(0, used - p.budget[t]) if p.model == "sfs" else 0
     step = max(1, (1 << 20) // max(p.T, p.n))
@@ -776,7 +806,7 @@ def multipliers(t: int, items: Items, point: Point) -> Any:
 
 
 def node_terms(p: Problem, t: int, side: Any, codes: Any, point: Point | None, exact: bool) -> tuple[Any, Any]:
-    """Return a lower bound on the sum of phi, and an upper bound on ``1/2 u_j^2`` of every feature.
+    """Return a lower bound on the sum of phi, and an upper bound on the sum of ``1/2 u_j^2`` of every group.
 
     Both are exact if ``exact``. Products may underflow: the errors are smaller than what `less` always subtracts.
     """
@@ -815,7 +845,7 @@ def node_terms(p: Problem, t: int, side: Any, codes: Any, point: Point | None, e
         X = p.shifted[some % p.m]
         u = np.abs(mu @ X) + (len(some) + 10) * 2 * unit * (np.abs(mu) @ np.abs(X))
         u[np.isnan(u)] = math.inf  # an overflow
-    return total, u * u / 2 * (1 + 8 * unit)
+    return total, p.over_groups(u * u / 2 * (1 + 8 * unit), exact)
 
 
 def _fractions(numbers: Any) -> Any:
@@ -835,8 +865,8 @@ class Case(NamedTuple):
     t: int
     side: Any  # of every sample
     codes: Any  # of every class
-    must: list[int]  # features decided as used
-    never: list[int]  # features decided as not used
+    must: list[int]  # groups decided as used
+    never: list[int]  # groups decided as not used
     point: Point | None
     table: Any = None
 
@@ -854,11 +884,11 @@ def node_bound(p: Problem, case: Case, *, exact: bool) -> Any:
         if table is None:
             more = p.cost_of_others(t, side, codes, exact)
             return (max(0, plain) + more) * (1 if exact else 1 - 2 * UNIT) if more else plain
-    spare = max(0, min(p.budget[t], p.n) + len(never) - p.n)
-    of_must, of_never = (np.isin(np.arange(p.n), names).astype(np.int32) for names in (must, never))
+    spare = max(0, min(p.budget[t], p.n_groups) + len(never) - p.n_groups)
+    of_must, of_never = (np.isin(np.arange(p.n_groups), names).astype(np.int32) for names in (must, never))
     fits = (p.over_supports(t, of_must) == len(must)) & (p.over_supports(t, of_never) <= spare)
     least = np.min(raised(p, t, table, total, squares)[fits], initial=HUGE)
-    return max(plain, min(least, p.alpha[t])) if p.model == "sfs" else least  # more features cost alpha
+    return max(plain, min(least, p.alpha[t])) if p.model == "sfs" else least  # more groups cost alpha
 
 
 def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
@@ -867,7 +897,7 @@ def raised(p: Problem, t: int, table: Any, total: float, squares: Any) -> Any:
 
 
 def penalty(p: Problem, t: int, squares: list[Any], must: list[int], never: list[int]) -> Any:
-    """Return the maximum over supports of ``1/2 sum of u_j^2`` minus the penalty of the support; rounded once."""
+    """Return the maximum over supports of the sum of ``squares`` minus the penalty of the support; rounded once."""
     add = sum if isinstance(squares[0], Fraction) else _sum
     if p.model == "margot":
         return add(squares)
@@ -888,7 +918,7 @@ class Decision(NamedTuple):
     kind: bytes  # the kind of step: S, F or C
     which: int
     t: int
-    outcome: int  # a sample: 1 is left, 2 right; a feature: 1 is used, 2 not used; a class: see `Problem.codes`
+    outcome: int  # a sample: 1 is left, 2 right; a group: 1 is used, 2 not used; a class: see `Problem.codes`
 
 
 class Replay:
@@ -903,7 +933,7 @@ class Replay:
         self.before: list[Point | None] = [None] * p.T
         self.known: list[Any] = [None] * p.T
         self.bounds = [0.0] * p.T
-        self.features = range(p.n) if p.model != "margot" else range(0)
+        self.groups = range(p.n_groups) if p.model != "margot" else range(0)
 
     def block(self, raw: bytes) -> None:
         """Check the steps of a block."""
@@ -971,8 +1001,8 @@ class Replay:
                     break
                 known |= one.t == t
         self.p.meter.work(50.0 * count)
-        if kind == b"F" and (known or which not in self.features or t >= self.p.T):
-            raise Refused(f"feature {which} of tree node {t} is decided already, or there is none")
+        if kind == b"F" and (known or which not in self.groups or t >= self.p.T):
+            raise Refused(f"feature or group {which} of tree node {t} is decided already, or there is none")
         if kind == b"S" and (which >= self.p.m or place != t or t >= self.p.upper):
             raise Refused(f"sample {which} is not known to stop at tree node {t} for now, an upper one")
         if kind == b"C":
@@ -1019,13 +1049,13 @@ class Replay:
         self._count(tables, -1)
 
     def _known_at(self, last: Decision | None) -> tuple[Any, dict[int, Any], dict[int, Any]]:
-        """Return the place of each sample; by tree node, the features decided as used and as not used; by tree node,
+        """Return the place of each sample; by tree node, the groups decided as used and as not used; by tree node,
         the decisions about classes, the last one first."""
-        place, features, classes = np.zeros(self.p.m, np.int64), dict[int, Any](), dict[int, Any]()
+        place, groups, classes = np.zeros(self.p.m, np.int64), dict[int, Any](), dict[int, Any]()
         samples, places = array("q"), array("q")
         for one in self._decisions(last):
             if one.kind == b"F":
-                features.setdefault(one.t, ([], []))[one.outcome - 1].append(one.which)
+                groups.setdefault(one.t, ([], []))[one.outcome - 1].append(one.which)
             elif one.kind == b"C":
                 classes.setdefault(one.t, []).append((one.which, one.outcome))
             else:
@@ -1034,15 +1064,15 @@ class Replay:
         self.p.meter.work(5e3 + 100.0 * len(samples) + self.p.m)
         for i, where in zip(reversed(samples), reversed(places), strict=True):
             place[i] = where
-        return place, features, classes
+        return place, groups, classes
 
     def _leaf(self, read: Reader, node: int, last: Decision | None, tables: dict[int, Any]) -> None:
         """Read multipliers for every tree node and check that their bounds add up to the claimed bound."""
         p, cases = self.p, []
-        place, features, classes = self._known_at(last)
+        place, groups, classes = self._known_at(last)
         for t in range(p.T):
             p.meter.work(5e3 + 2.0 * p.m)
-            used, unused = (sorted(some) for some in features.get(t, ([], [])))
+            used, unused = (sorted(some) for some in groups.get(t, ([], [])))
             codes = p.codes(t, classes.get(t, [])[::-1]) if p.classes else None
             cases.append(Case(t, p.side_of[t][place], codes, used, unused, self._point(read, t), tables.get(t)))
         total = math.fsum(max(0.0, self._cached(case)) for case in cases) * (1 - p.T * UNIT)

@@ -55,7 +55,7 @@ class Steps:
         return bytes(self._block)
 
     def split(self, kind: bytes, node: int, which: int, t: int, first: int, second: int) -> None:
-        """Append a decision about a sample (``b"S"``: left, right), a feature (``b"F"``: used, not used) or a class.
+        """Append a decision about a sample (``b"S"``: left, right), a group (``b"F"``: used, not used) or a class.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Steps:
         node : int
             The search node.
         which : int
-            The sample, feature or class.
+            The sample, group (the feature, where features form no groups) or class.
         t : int
             The tree node.
         first, second : int
@@ -289,6 +289,8 @@ def _value_from_above(problem: Problem, tree: dict[str, Any]) -> float:
     used[0] |= not used.any()
     data = problem.X[:, used], problem.y, problem.weight
     header = terms_of(problem) | {"features": int(used.sum())}
+    if header["groups"] is not None:
+        header["groups"] = np.unique(problem.group_of[used], return_inverse=True)[1].tolist()
     stated = check.Problem(header | {"digest": check.digest_of(header, *data)}, *data)
     return check.tree_value(stated, tree | {"w": w[:, used]})
 
@@ -319,8 +321,6 @@ def reason_unprovable(problem: Problem) -> str:
         )
     if problem.choices is not None:
         return "a proof cannot be written where sides of classes and labels are fixed; leave proof out"
-    if problem.budget is not None and problem.groups is not None:
-        return "a proof cannot be written where budgets count groups of features; leave groups or proof out"
     if problem.max_weight is not None:
         return "a proof cannot be written where weights are bounded (max_weight); leave one of the two out"
     if not np.all(problem.weight > 0.0):
@@ -401,6 +401,7 @@ def terms_of(problem: Problem) -> dict[str, Any]:
         "budget": None if problem.budget is None else problem.budget.tolist(),
         "alpha": None if problem.alpha is None else problem.alpha.tolist(),
         "losses": losses_of(problem),
+        "groups": None if problem.budget is None or problem.groups is None else problem.groups.tolist(),
     }
 
 

@@ -10,8 +10,9 @@ Files to text:
     the readers; ``read_options`` holds the options of a reader; ``headers`` checks column names; ``table`` holds the
     result.
 Text to numbers:
-    ``column_inference`` learns the encoding; ``encoding`` applies it; ``cells``, ``amounts`` (numbers with units) and
-    ``normalised_words`` interpret single cells; ``cell_rules`` describes the encoding for exports and report pages.
+    ``column_inference`` learns the encoding; ``encoding`` applies it; ``cells``, ``amounts`` (numbers with units),
+    ``dates`` and ``normalised_words`` interpret single cells; ``cell_rules`` describes the encoding for exports and
+    report pages.
 Data frames:
     ``frame_columns`` reads columns of frames and arrays; ``frame_encoding`` learns an encoding from them.
 Saved trees:
@@ -23,7 +24,7 @@ Notes for the user:
 
 from margotree._moved import renamed
 from margotree.table.column_inference import ColumnOptions, learn_encoding
-from margotree.table.encoding import Category, Encoding, Number, Samples
+from margotree.table.encoding import Category, Date, Encoding, Number, Ordered, Samples
 from margotree.table.file_notes import notes_about
 from margotree.table.read_file import read_table
 from margotree.table.read_options import ReadOptions
@@ -32,9 +33,11 @@ from margotree.table.table import MissingCells, Table, TableError
 __all__ = [
     "Category",
     "ColumnOptions",
+    "Date",
     "Encoding",
     "MissingCells",
     "Number",
+    "Ordered",
     "ReadOptions",
     "Samples",
     "Table",

@@ -16,7 +16,9 @@ class CellRule:
     1. The cell is missing: ``missing`` holds the values, or is None if such a row cannot be classified.
     2. The cell is one of ``words``, in any case and spacing: each word is listed with its values.
     3. The column is ``numeric`` and the cell is a number, alone or followed by one of ``units``: the first feature has
-       that value, the others (the indicator of a missing cell) are 0.
+       that value, the others (the indicator of a missing cell) are 0. If ``date`` is not None, the number is that of
+       the days from its second entry (YYYY-MM-DD) to the date in the cell, which has the form of its first entry and
+       may be followed by a blank or a T and a time (:mod:`margotree.table.dates`).
     4. Otherwise ``other`` holds the values; the row cannot be classified if it is None.
     """
 
@@ -27,6 +29,7 @@ class CellRule:
     numeric: bool = False
     units: tuple[str, ...] = ()
     other: FloatTuple | None = None
+    date: tuple[str, str] | None = None
 
     def record(self) -> dict[str, Any]:
         """The rule as JSON values."""
@@ -38,6 +41,7 @@ class CellRule:
             "numeric": self.numeric,
             "units": list(self.units),
             "other": None if self.other is None else list(self.other),
+            "date": None if self.date is None else list(self.date),
         }
 
 

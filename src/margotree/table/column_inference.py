@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from margotree.table.amounts import MONTH_NAMES, unit_of, units_of, without_unit
 from margotree.table.cells import parse_numbers
-from margotree.table.encoding import Category, Column, Encoding, Number
+from margotree.table.dates import FORMS, date_form
+from margotree.table.encoding import Category, Column, Date, Encoding, Number
 from margotree.table.normalised_words import Spellings, fold, merged, merging_note
 from margotree.table.suspect_columns import (
     ColumnCells,
@@ -61,6 +62,8 @@ class ColumnOptions:
         Whether the target holds labels or numbers to predict; by default more than 20 different numbers are predicted.
     above : float, optional
         The limit that makes two classes of a numeric target.
+    date : {"days-since"}, optional
+        Columns of dates become the number of days since their first date.
     """
 
     target: str
@@ -72,6 +75,7 @@ class ColumnOptions:
     max_categories: int = 30
     task: str | None = None
     above: float | None = None
+    date: str | None = None
 
 
 def learn_encoding(table: Table, options: ColumnOptions) -> tuple[Encoding, tuple[str, ...]]:
@@ -144,9 +148,12 @@ def _suspects(table: Table, encoding: Encoding, words: set[str]) -> dict[str, st
         cells = table.column(column.name)
         unit = column.unit if isinstance(column, Number) else None
         values = parse_numbers(without_unit(cells, unit), table)[0] if isinstance(column, Number) else None
+        if isinstance(column, Date):
+            values = column.coded(cells)[:, 0]
         if reason := first_suspicion(ColumnCells(name=column.name, cells=cells, values=values, labels=labels)):
             found[column.name] = reason
-    # Columns that the user declares as categorical are checked for leakage only.
+    words = words | {column.name for column in encoding.columns if isinstance(column, Date)}
+    # Columns that the user declares as categorical, and those of dates, are checked for leakage only.
     return {name: reason for name, reason in found.items() if name not in words or "leakage" in reason}
 
 
@@ -162,6 +169,8 @@ def _has_two_values(table: Table, name: str, notes: list[str]) -> bool:
 
 def _column(table: Table, name: str, options: ColumnOptions, notes: list[str]) -> Column:
     cells = table.column(name)
+    if options.date is not None and (column := _date(table, name, options)) is not None:
+        return column
     unit = unit_of(cells)
     values, bad = parse_numbers(without_unit(cells, unit), table)
     known = np.array([bool(cell) for cell in cells])
@@ -178,6 +187,22 @@ def _column(table: Table, name: str, options: ColumnOptions, notes: list[str]) -
             f"the column holds categories, or --drop {shell_quoted(name)} to leave out the column"
         )
     return _category(table, name, options, notes)
+
+
+def _date(table: Table, name: str, options: ColumnOptions) -> Date | None:
+    """A column of dates; None if the cells are none."""
+    cells = table.column(name)
+    form = date_form(cells, name)
+    if form is not None:
+        return Date.learnt(
+            name, form, cells, fills=options.missing in FILLING, indicates=options.missing == "indicator"
+        )
+    if look_like_dates(cells):
+        raise TableError(
+            f"the dates in column {name!r}, such as {next(filter(None, cells))!r}, are not all of one of the forms "
+            f"{', '.join(FORMS)}; write them as {FORMS[0]}"
+        )
+    return None
 
 
 def _unit_note(cells: Sequence[str], name: str, unit: str | None) -> list[str]:
@@ -219,7 +244,7 @@ def _category(table: Table, name: str, options: ColumnOptions, notes: list[str])
 def _suggested_conversion(cells: Sequence[str]) -> str:
     """The advice in an error message: what a user can convert a column with too many different words to."""
     if look_like_dates(cells):
-        return "a number of days or years (these are dates)"
+        return "a number of days or years (these are dates; --date days-since does this)"
     if len(units := units_of(cells)) > 1:
         return f"numbers of one unit (these have several: {', '.join(units[:4])})"
     return "numbers or to fewer categories"

@@ -1,12 +1,13 @@
 """Encode the columns of a table as features, labels and weights.
 
 An :class:`Encoding` is learned from the training file (``column_inference``), saved with the tree and applied to new
-files.  Its columns are of the classes :class:`Number`, :class:`Category` and :class:`Ordered`.  Data frames have
-encodings of the same classes (``frame_encoding``).
+files.  Its columns are of the classes :class:`Number`, :class:`Date`, :class:`Category` and :class:`Ordered`.  Data
+frames have encodings of the same classes (``frame_encoding``).
 """
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from margotree.table.amounts import number_words, unit_spellings, without_unit
 from margotree.table.cell_rules import CellRule, RawColumns
 from margotree.table.cells import MISSING, parse_numbers
+from margotree.table.dates import day_number, days_since
 from margotree.table.missing_cells import Filled, MissingReport
 from margotree.table.normalised_words import Spellings, fold
 from margotree.table.read_options import ReadOptions
@@ -71,10 +73,66 @@ class Number:
 
     def coded(self, values: FloatArray) -> FloatArray:
         """The features of numbers, which are NaN where the cell is missing."""
-        coded = np.zeros((len(values), len(self.features)))
-        coded[:, 0] = values
-        coded[np.isnan(values)] = np.nan if (missing := self.rule.missing) is None else missing
-        return coded
+        return _coded_numbers(values, self.rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date:
+    """A column of dates: the number of days since the first date of the training file.
+
+    ``form`` is the form of the dates (one of :data:`margotree.table.dates.FORMS`), ``since`` the first date
+    (YYYY-MM-DD).  ``fill``, ``flag`` and ``typical`` are as in :class:`Number`, in days.
+    """
+
+    name: str
+    form: str
+    since: str
+    fill: float | None = None
+    flag: bool = False
+    typical: float | None = field(default=None, compare=False)
+
+    @classmethod
+    def learnt(cls, name: str, form: str, cells: Sequence[str], *, fills: bool, indicates: bool) -> Date:
+        """The column whose first date is that of the cells.
+
+        The median date replaces missing cells if ``fills``; a feature shows where cells are missing if ``indicates``.
+        """
+        numbers = [day_number(cell, form) for cell in cells if cell]
+        first = min(numbers)
+        median = float(np.floor(np.median(numbers) - first))
+        return cls(
+            name=name, form=form, since=datetime.date.fromordinal(int(first)).isoformat(),
+            fill=median if fills else None, flag=indicates and not all(cells), typical=median,
+        )  # fmt: skip
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (f"{self.name} (days since {self.since})", *_missing_feature(self))
+
+    @property
+    def rule(self) -> CellRule:
+        """The rule that turns a cell into the features."""
+        return CellRule(
+            column=self.name,
+            features=self.features,
+            missing=None if self.fill is None else (self.fill, *(1.0,) * self.flag),
+            numeric=True,
+            date=(self.form, self.since),
+        )
+
+    def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
+        """The features of each cell; NaN where the cell is missing and ``fill`` is None."""
+        return self.coded(cells, [f"{table.source}, line {line}: " for line in table.lines])
+
+    def coded(self, cells: Sequence[str], places: Sequence[str] | None = None) -> FloatArray:
+        """The features of cells; an error says the place of a cell that is no date."""
+        values, bad = days_since(cells, self.form, self.since)
+        if len(bad):
+            raise TableError(
+                f"{'' if places is None else places[bad[0]]}{cells[bad[0]]!r} in column {self.name!r} is not a date of "
+                f"the form {self.form}, as in training{_and_more(len(bad))}"
+            )
+        return _coded_numbers(values, self.rule)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,26 +177,15 @@ class Category:
 
     def unknown_positions(self, cells: Sequence[str]) -> list[int]:
         """The positions of cells with words that are not in the training file, where these are not allowed."""
-        if self.others:
-            return []
-        known = Spellings(self.values)
-        unknown = {cell for cell in set(cells) if cell and known(cell) is None}
-        return [k for k, cell in enumerate(cells) if cell in unknown] if unknown else []
+        return [] if self.others else _unknown_positions(cells, self.values)
 
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
         """The 0/1 features of each cell.
 
         A word that is not in the training file is an error; with ``unknown="ignore"`` all its features are 0.
         """
-        unknown_cells = self.unknown_positions(cells)
-        if unknown_cells and unknown != "ignore":
-            known = ", ".join(map(repr, self.values[:8])) + (", ..." if len(self.values) > 8 else "")
-            first = unknown_cells[0]
-            raise TableError(
-                f"{table.source}, line {table.lines[first]}: {cells[first]!r} in column {self.name!r} is not a word of "
-                f"the training file{_and_more(len(unknown_cells))}; its words are {known}.  Correct the cell, or add "
-                "--unknown ignore to treat such a word as none of them"
-            )
+        if unknown != "ignore":
+            _refuse_unknown(self, cells, table)
         return self.coded(cells)
 
     def coded(self, cells: Sequence[str]) -> FloatArray:
@@ -150,8 +197,8 @@ class Category:
 class Ordered:
     """A column of words with an order: one feature, the position of the word in ``values``, from 0 on.
 
-    ``fill`` and ``flag`` are as in :class:`Number`, ``typical`` as in :class:`Category`.  A word that is not in
-    ``values`` counts as missing.
+    ``fill`` and ``flag`` are as in :class:`Number`, ``typical`` as in :class:`Category`.  With ``others`` a word that
+    is not in ``values`` counts as missing; otherwise it is an error.
     """
 
     name: str
@@ -159,6 +206,7 @@ class Ordered:
     fill: str | None = None
     flag: bool = False
     typical: str | None = field(default=None, compare=False)
+    others: bool = True
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -170,10 +218,17 @@ class Ordered:
         present = (0.0,) * self.flag
         words = tuple((word, (float(k), *present)) for k, word in enumerate(self.values))
         missing = None if self.fill is None else (float(self.values.index(self.fill)), *(1.0,) * self.flag)
-        return CellRule(column=self.name, features=self.features, missing=missing, words=words, other=missing)
+        other = missing if self.others else None
+        return CellRule(column=self.name, features=self.features, missing=missing, words=words, other=other)
+
+    def unknown_positions(self, cells: Sequence[str]) -> list[int]:
+        """The positions of cells with words that are not in the training file, where these are not allowed."""
+        return [] if self.others else _unknown_positions(cells, self.values)
 
     def encode(self, cells: Sequence[str], table: Table, unknown: str) -> FloatArray:
         """The features of each cell; NaN where the cell is missing and ``fill`` is None."""
+        if unknown != "ignore":
+            _refuse_unknown(self, cells, table)
         return self.coded(cells)
 
     def coded(self, cells: Sequence[str]) -> FloatArray:
@@ -182,7 +237,37 @@ class Ordered:
         return _coded_words(cells, rule, (np.nan,) * len(rule.features) if rule.missing is None else rule.missing)
 
 
-Column = Number | Category | Ordered
+Column = Number | Date | Category | Ordered
+
+
+def _unknown_positions(cells: Sequence[str], words: Sequence[str]) -> list[int]:
+    """The positions of cells that are neither empty nor one of the words."""
+    known = Spellings(words)
+    unknown = {cell for cell in set(cells) if cell and known(cell) is None}
+    return [k for k, cell in enumerate(cells) if cell in unknown] if unknown else []
+
+
+def _refuse_unknown(column: Category | Ordered, cells: Sequence[str], table: Table) -> None:
+    """Raise TableError if a cell has a word that is neither known nor allowed."""
+    if positions := column.unknown_positions(cells):
+        raise TableError(
+            f"{table.source}, line {table.lines[positions[0]]}: {cells[positions[0]]!r} in column {column.name!r} is "
+            f"not a word of the training file{_and_more(len(positions))}; its words are {known_words(column)}.  "
+            "Correct the cell, or add --unknown ignore to treat such a word as none of them"
+        )
+
+
+def known_words(column: Category | Ordered) -> str:
+    """The first words of a column, for messages."""
+    return ", ".join(map(repr, column.values[:8])) + (", ..." if len(column.values) > 8 else "")
+
+
+def _coded_numbers(values: FloatArray, rule: CellRule) -> FloatArray:
+    """The features of numbers, which are NaN where the cell is missing."""
+    coded = np.zeros((len(values), len(rule.features)))
+    coded[:, 0] = values
+    coded[np.isnan(values)] = np.nan if rule.missing is None else rule.missing
+    return coded
 
 
 def _coded_words(cells: Sequence[str], rule: CellRule, other: tuple[float, ...]) -> FloatArray:
@@ -244,7 +329,7 @@ class Encoding:
 
     Parameters
     ----------
-    columns : tuple of Number, Category or Ordered
+    columns : tuple of Number, Date, Category or Ordered
         The columns that become features.
     target : str
         The column with the labels.
@@ -287,6 +372,11 @@ class Encoding:
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(feature for column in self.columns for feature in column.features)
+
+    @property
+    def date_columns(self) -> frozenset[str]:
+        """The names of the columns of dates."""
+        return frozenset(column.name for column in self.columns if isinstance(column, Date))
 
     @property
     def groups(self) -> tuple[int, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from margotree.table.encoding import Category, Column, Encoding, Number, Ordered
+from margotree.table.dates import FORMS, day_number
+from margotree.table.encoding import Category, Column, Date, Encoding, Number, Ordered
 from margotree.table.missing_cells import MissingReport
 from margotree.table.read_options import ReadOptions
 from margotree.table.table import TableError
@@ -95,18 +97,25 @@ def _column_record(column: Column) -> dict[str, Any]:
     both = {"name": column.name, "fill": column.fill, "flag": column.flag, "typical": column.typical}
     if isinstance(column, Number):
         return {"kind": "number", **both, "unit": column.unit}
+    if isinstance(column, Date):
+        return {"kind": "date", **both, "form": column.form, "since": column.since}
     if isinstance(column, Ordered):
-        return {"kind": "ordered", **both, "values": list(column.values)}
+        return {"kind": "ordered", **both, "values": list(column.values), "others": column.others}
     return {"kind": "category", **both, "values": list(column.values), "others": column.others}
 
 
 def _column(entry: Mapping[str, Any]) -> Column:
     name, flag = _entry_of_type(entry, "name", str), _entry_of_type(entry, "flag", bool, default=False)
-    if entry["kind"] == "number":
+    if entry["kind"] in ("number", "date"):
         fill = _entry_of_type(entry, "fill", (int, float), optional=True)
-        unit = _entry_of_type(entry, "unit", str, optional=True)
         typical = _entry_of_type(entry, "typical", (int, float), optional=True)
         fill, typical = (None if number is None else float(number) for number in (fill, typical))
+        if entry["kind"] == "date":
+            form, since = _entry_of_type(entry, "form", str), _entry_of_type(entry, "since", str)
+            if form not in FORMS or math.isnan(day_number(since, FORMS[0])) or len(since) != len(FORMS[0]):
+                raise ValueError(f"a column of dates cannot have the form {form!r} and the first date {since!r}")
+            return Date(name=name, form=form, since=since, fill=fill, flag=flag, typical=typical)
+        unit = _entry_of_type(entry, "unit", str, optional=True)
         return Number(name=name, fill=fill, unit=unit, flag=flag, typical=typical)
     if entry["kind"] in ("category", "ordered"):
         values, fill = _words(entry, "values"), _entry_of_type(entry, "fill", str, optional=True)
@@ -114,7 +123,8 @@ def _column(entry: Mapping[str, Any]) -> Column:
             raise ValueError(f"a column of words cannot have the words {values!r} with {fill!r} for missing cells")
         typical = _entry_of_type(entry, "typical", str, optional=True)
         if entry["kind"] == "ordered":
-            return Ordered(name=name, values=values, fill=fill, flag=flag, typical=typical)
+            others = _entry_of_type(entry, "others", bool, default=True)
+            return Ordered(name=name, values=values, fill=fill, flag=flag, typical=typical, others=others)
         others = _entry_of_type(entry, "others", bool, default=False)
         return Category(name=name, values=values, fill=fill, flag=flag, typical=typical, others=others)
     raise ValueError(f"the kind of a column cannot be {entry['kind']!r}")

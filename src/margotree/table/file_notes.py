@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from margotree.table.amounts import MONTH_NAMES, TRUTH, has_unit
-from margotree.table.encoding import Category, Column, Encoding, Number
+from margotree.table.dates import date_text
+from margotree.table.encoding import Category, Column, Date, Encoding, Number
 from margotree.table.table import Table
+
+FloatArray = NDArray[np.float64]
 
 
 def notes_about(encoding: Encoding, table: Table) -> list[str]:
@@ -16,6 +23,54 @@ def notes_about(encoding: Encoding, table: Table) -> list[str]:
     notes += [_filled_note(column, table) for column in present]
     notes += [_units_note(column, table) for column in present]
     return [note for note in notes if note]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FarValues:
+    """Numbers of a column that lie far outside the range of the training file: their count, one of them, the range."""
+
+    column: str
+    rows: int
+    value: float
+    low: float
+    high: float
+    since: str | None = None
+
+    def __str__(self) -> str:
+        value, low, high = (
+            f"{x:g}" if self.since is None else date_text(x, self.since) for x in (self.value, self.low, self.high)
+        )
+        rows = "1 row has a value" if self.rows == 1 else f"{self.rows} rows have values"
+        return f"{rows} in column {self.column!r} far outside the training range {low} to {high}, such as {value}"
+
+
+def far_values(encoding: Encoding, X: FloatArray, low: FloatArray, high: FloatArray) -> list[FarValues]:
+    """The columns with numbers that lie outside the training range by more than its length.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        The columns.
+    X : array of shape (rows, features)
+        The features of new rows.
+    low, high : array of shape (features,)
+        The training range.
+    """
+    found, j = [], 0
+    for column in encoding.columns:
+        if isinstance(column, Number | Date) and high[j] > low[j]:
+            values, length = X[:, j], high[j] - low[j]
+            far = np.flatnonzero((values < low[j] - length) | (values > high[j] + length))
+            if len(far):
+                since = column.since if isinstance(column, Date) else None
+                found.append(
+                    FarValues(
+                        column=column.name, rows=len(far), value=float(values[far[0]]), low=float(low[j]),
+                        high=float(high[j]), since=since,
+                    )
+                )  # fmt: skip
+        j += len(column.features)
+    return found
 
 
 def _unknown_words_note(column: Column, table: Table) -> str:
@@ -39,6 +94,8 @@ def _filled_note(column: Column, table: Table) -> str:
     if not missing or column.fill is None:
         return ""
     fill = repr(column.fill) if isinstance(column.fill, str) else f"{column.fill:g}"
+    if isinstance(column, Date):
+        fill = date_text(float(column.fill), column.since)
     return (
         f"{missing} of {table.n_rows} rows have no value in column {column.name!r}: replaced by {fill}, as in training"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.table.cells import MISSING, stripped_cells
+from margotree.table.dates import date_form
 from margotree.table.frames import is_missing, non_numeric_columns, non_numeric_message
 from margotree.table.table import TableError
 
@@ -45,6 +46,12 @@ class FrameColumn:
             return dtype in {"bool", "boolean"}
         known = [cell for cell in self._cells() if not is_missing(cell)]
         return bool(known) and all(isinstance(cell, bool | np.bool_) for cell in known)
+
+    def date_form(self) -> str | None:
+        """The form of the dates in the column, as :meth:`words` has them; None for other columns."""
+        if isinstance(dtype := getattr(self.data, "dtype", None), np.dtype) and dtype.kind in "biufc":
+            return None
+        return date_form(self.words(), self.name)
 
     @property
     def has_words(self) -> bool:
@@ -97,10 +104,13 @@ class FrameColumn:
             return None
 
 
-def frame_columns(X: Any, names: Sequence[str] | None = None) -> list[FrameColumn]:
+def frame_columns(
+    X: Any, names: Sequence[str] | None = None, *, dates: Collection[str] | None = ()
+) -> list[FrameColumn]:
     """The columns of a frame or an array, by default with their own names or x0, x1, ...
 
-    Raises ValueError for columns of dates and of objects that are neither numbers nor words.
+    Raises ValueError for columns of objects that are neither numbers nor words, and for columns of dates except those
+    named in ``dates``; None allows them in all columns.
     """
     if hasattr(X, "columns"):
         series = [X.iloc[:, k] if hasattr(X, "iloc") else X[name] for k, name in enumerate(X.columns)]
@@ -109,10 +119,20 @@ def frame_columns(X: Any, names: Sequence[str] | None = None) -> list[FrameColum
         X = np.asarray(X)
         series = [X[:, k] for k in range(X.shape[1])]
         names = [f"x{k}" for k in range(X.shape[1])] if names is None else names
-    odd = [column for column in non_numeric_columns(X) if column.holds != "words"]
+    odd = [
+        column
+        for column in non_numeric_columns(X)
+        if column.holds != "words"
+        and not (column.holds == "dates" and (dates is None or _name_of(column.name, names) in dates))
+    ]
     if odd:
         raise ValueError(non_numeric_message(odd))
     return [FrameColumn(name=name, data=data) for name, data in zip(names, series, strict=True)]
+
+
+def _name_of(name: Any, names: Sequence[str]) -> str:
+    """The name of a column of a frame, or of the column of an array at a position."""
+    return names[name] if isinstance(name, int) and name < len(names) and str(name) not in names else str(name)
 
 
 def _number(cell: Any) -> float:

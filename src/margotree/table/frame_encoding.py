@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.table.amounts import TRUTH
-from margotree.table.encoding import Category, Column, Encoding, Number, Ordered
+from margotree.table.encoding import Category, Column, Date, Encoding, Number, Ordered, known_words
 from margotree.table.frame_columns import FrameColumn
 from margotree.table.normalised_words import Spellings, fold, merged
 from margotree.table.table import TableError
@@ -25,15 +25,24 @@ FloatArray = NDArray[np.float64]
 MAX_LEVELS = 32
 
 
-def is_plain(columns: Sequence[FrameColumn], categorical: Collection[int] = ()) -> bool:
-    """Whether all columns hold numbers and no cell is missing, so that no encoding is needed."""
-    if categorical:
+def is_plain(columns: Sequence[FrameColumn], categorical: Collection[int] = (), *, dates: bool = False) -> bool:
+    """Whether all columns hold numbers and no cell is missing, so that no encoding is needed.
+
+    With ``dates``, columns of dates may become numbers.
+    """
+    if categorical or (dates and any(column.date_form() is not None for column in columns)):
         return False
     return all(not column.has_words and not np.any(np.isnan(column.numbers())) for column in columns)
 
 
 def learn_frame_encoding(
-    columns: Sequence[FrameColumn], *, categorical: Collection[int] = (), target: str = "", **labels: Any
+    columns: Sequence[FrameColumn],
+    *,
+    categorical: Collection[int] = (),
+    target: str = "",
+    dates: bool = False,
+    others: bool = True,
+    **labels: Any,
 ) -> Encoding:
     """Learn the encoding of a training frame.
 
@@ -48,10 +57,14 @@ def learn_frame_encoding(
         Positions of columns whose cells are words even if all of them are numbers.
     target : str
         The name of the target.
+    dates : bool
+        Whether columns of dates become numbers of days since the first one.
+    others : bool
+        Whether new rows may have other words.
     **labels
         Fields of :class:`Encoding` about labels.
     """
-    learnt = [_learn(column, k in categorical) for k, column in enumerate(columns)]
+    learnt = [_learn(column, k in categorical, dates, others) for k, column in enumerate(columns)]
     kept = tuple(column for column in learnt if column is not None)
     if not kept:
         raise ValueError("no column of X has a number or two different words, so no split is possible")
@@ -71,10 +84,12 @@ def encode_columns(encoding: Encoding, columns: Sequence[FrameColumn]) -> FloatA
     return np.hstack([_encoded(column, by_name[column.name]) for column in encoding.columns])
 
 
-def _learn(column: FrameColumn, is_categorical: bool) -> Column | None:
+def _learn(column: FrameColumn, is_categorical: bool, dates: bool, others: bool) -> Column | None:
     if column.order is not None:
-        return _ordered(column, column.order)
-    return _category(column) if is_categorical or column.has_words else _number(column)
+        return _ordered(column, column.order, others)
+    if dates and not is_categorical and (form := column.date_form()) is not None:
+        return Date.learnt(column.name, form, column.words(), fills=True, indicates=True)
+    return _category(column, others) if is_categorical or column.has_words else _number(column)
 
 
 def _number(column: FrameColumn) -> Number | None:
@@ -87,19 +102,25 @@ def _number(column: FrameColumn) -> Number | None:
     return Number(name=column.name, fill=median, unit=unit, flag=len(known) < len(values), typical=median)
 
 
-def _category(column: FrameColumn) -> Category | None:
+def _category(column: FrameColumn, others: bool) -> Category | None:
     cells = column.words()
     counts, _ = merged(cells)
     if len(counts) < 2:
         return None
-    frequent = sorted(counts, key=lambda word: (-counts[word], word))[:MAX_LEVELS]
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))
+    if len(frequent) > MAX_LEVELS and not others:
+        raise TableError(
+            f"column {column.name!r} holds {len(frequent)} different words, of which {MAX_LEVELS} have features: the "
+            "others cannot be errors; use handle_unknown='ignore', or join words"
+        )
+    frequent = frequent[:MAX_LEVELS]
     return Category(
         name=column.name, values=tuple(sorted(frequent)), fill=frequent[0], flag="" in cells, typical=frequent[0],
-        others=True,
+        others=others,
     )  # fmt: skip
 
 
-def _ordered(column: FrameColumn, order: tuple[str, ...]) -> Ordered | None:
+def _ordered(column: FrameColumn, order: tuple[str, ...], others: bool) -> Ordered | None:
     cells = column.words()
     counts, _ = merged(cells)
     seen = {fold(word) for word in counts}
@@ -109,10 +130,17 @@ def _ordered(column: FrameColumn, order: tuple[str, ...]) -> Ordered | None:
     spelled = Spellings(values)
     positions = [values.index(word) for cell in cells if cell and (word := spelled(cell)) is not None]
     median = values[int(np.sort(positions)[len(positions) // 2])]
-    return Ordered(name=column.name, values=values, fill=median, flag="" in cells, typical=median)
+    return Ordered(name=column.name, values=values, fill=median, flag="" in cells, typical=median, others=others)
 
 
 def _encoded(column: Column, cells: FrameColumn) -> FloatArray:
     if isinstance(column, Number):
         return column.coded(cells.numbers())
-    return column.coded(cells.words())
+    words = cells.words()
+    if not isinstance(column, Date) and (unknown := column.unknown_positions(words)):
+        raise TableError(
+            f"{words[unknown[0]]!r} in column {column.name!r} is not a word of the training data (in {len(unknown)} "
+            f"row{'s' * (len(unknown) > 1)}); its words are {known_words(column)}, and handle_unknown='ignore' allows "
+            "others"
+        )
+    return column.coded(words)

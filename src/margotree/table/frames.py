@@ -149,7 +149,7 @@ def _first_cell(column: Any) -> str:
 def _date_hint(columns: list[NonNumericColumn]) -> str:
     name = next((column.name for column in columns if column.dtype.startswith("datetime64")), None)
     example = "" if name is None else f", for example (X[{name!r}] - X[{name!r}].min()).dt.days"
-    return f"convert dates to a number of days{example}"
+    return f"fit with dates='days-since', or convert dates to a number of days{example}"
 
 
 def _column_list(columns: list[NonNumericColumn]) -> str:

@@ -165,7 +165,7 @@ def _threshold_errors(values: NDArray[np.float64], codes: NDArray[np.int64]) -> 
 def _dates(column: ColumnCells) -> str:
     if column.values is None:
         if look_like_dates(column.cells):
-            return "holds dates, treated as words; convert them to a number of days or years"
+            return "holds dates, treated as words; add --date days-since for numbers of days"
         return ""
     form = {8: "%Y%m%d", 6: "%Y%m"}.get(len(column.present[0]))
     if not column.is_whole_numbers or form is None or len(set(column.present)) < 3:
@@ -176,7 +176,7 @@ def _dates(column: ColumnCells) -> str:
     ]
     if len(valid) < _MIN_DATE_SHARE * len(days):
         return ""
-    return f"seems to hold dates such as {days[0]}, treated as numbers; convert them to a number of days or years"
+    return f"seems to hold dates such as {days[0]}, treated as numbers; add --date days-since for numbers of days"
 
 
 def _codes(column: ColumnCells) -> str:

@@ -50,7 +50,7 @@ def encoded_rows(tree: TreeWithTerms, X: Any) -> NDArray[np.float64] | None:
     present = set(map(str, X.columns)) if hasattr(X, "columns") else {f"x{k}" for k in range(np.shape(X)[1])}
     if not all(column.name in present for column in encoding.columns):
         return None
-    return encode_columns(encoding, frame_columns(X))
+    return encode_columns(encoding, frame_columns(X, dates=encoding.date_columns))
 
 
 def raw_columns(tree: TreeWithTerms) -> RawColumns:

@@ -331,9 +331,9 @@ class HyperplaneTree(ABC):
         """Return the tree as a Python module without dependencies; see :func:`margotree.export.to_python`."""
         return str(lazy_registry.get("to_python")(self))
 
-    def to_onnx(self, *, float32: bool = False) -> Any:
+    def to_onnx(self, *, float32: bool = False, columns: bool = False) -> Any:
         """Return the tree as an ONNX model (extra ``onnx``); see :func:`margotree.export.to_onnx`."""
-        return lazy_registry.get("to_onnx")(self, float32=float32)
+        return lazy_registry.get("to_onnx")(self, float32=float32, columns=columns)
 
     # -- plots --------------------------------------------------------------------------------------------------
 

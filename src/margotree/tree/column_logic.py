@@ -268,7 +268,7 @@ def _term(column: Column, *, is_first: bool) -> str:
         return f"{'' if is_first else '+ '}({cell.column}: {words})"
     sign = "- " if weight < 0 else "" if is_first else "+ "
     factor = "" if abs(weight) == 1 else f"{_number(abs(weight))} * "
-    return f"{sign}{factor}{cell.column}{_missing_text(column)}"
+    return f"{sign}{factor}{cell.features[0]}{_missing_text(column)}"
 
 
 def _missing_text(column: Column) -> str:

@@ -26,7 +26,7 @@ HELP = "export a saved tree as SQL, C, Python or ONNX"
 ENDINGS = {"onnx": ".onnx", "sql": ".sql", "c": ".c", "python": ".py"}
 
 #: Options of a single format.
-_FORMAT_OF_OPTION = {"name": "c", "table": "sql", "proba": "sql", "float32": "onnx"}
+_FORMAT_OF_OPTION = {"name": "c", "table": "sql", "proba": "sql", "float32": "onnx", "columns": "onnx"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--proba", metavar="LABEL", help="with --to sql: the probability of this label instead of the predicted label"
     )
     parser.add_argument("--float32", action="store_true", help="with --to onnx: inputs in single precision")
+    parser.add_argument(
+        "--columns", action="store_true", help="with --to onnx: the inputs are columns (words as strings), not features"
+    )
     output_files.add_force(parser)
     options.add_output(parser)
 
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         output_files.check_output(out, inputs=(args.tree,), force=args.force)
     tree = load_tree(args.tree)
     if args.to == "onnx":
-        _write_onnx(tree, out, args.float32)
+        _write_onnx(tree, out, float32=args.float32, columns=args.columns)
     elif out == "-":
         console.print_output(_source(tree, args))
         return exit_codes.OK
@@ -103,9 +106,9 @@ def _label(tree: Tree, text: str | None) -> Any:
     return None if text is None else labels[text]
 
 
-def _write_onnx(tree: Tree | RegressionTree, out: str, float32: bool) -> None:
+def _write_onnx(tree: Tree | RegressionTree, out: str, **inputs: bool) -> None:
     try:
-        content = tree.to_onnx(float32=float32).SerializeToString()
+        content = tree.to_onnx(**inputs).SerializeToString()
     except ImportError as error:
         raise CommandError(str(error), exit_codes.FAILED) from None
     write_bytes(out, content)

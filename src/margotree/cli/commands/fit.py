@@ -223,7 +223,7 @@ def read_training(args: argparse.Namespace) -> tuple[Encoding, Samples, list[str
     column_options = ColumnOptions(
         target=_target(args, table), drop=args.drop, categorical=args.categorical, weight=args.weight,
         positive=args.positive, missing=args.missing, max_categories=args.max_categories, task=args.task,
-        above=args.above,
+        above=args.above, date=args.date,
     )  # fmt: skip
     encoding, encoding_notes = learn_encoding(table, column_options)
     console.print_notes(encoding_notes, quiet=args.quiet)

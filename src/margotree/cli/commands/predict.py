@@ -20,7 +20,7 @@ from margotree.cli.saved_trees import encoding_of, load_tree
 if TYPE_CHECKING:
     from margotree.measures import ClassificationMeasures, RegressionMeasures
     from margotree.table import Encoding, Table
-    from margotree.tree import RegressionTree, Tree
+    from margotree.tree import HyperplaneTree, RegressionTree, Tree
 
 HELP = "predict the targets of the rows of a file with a saved tree"
 
@@ -58,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="error",
         help="rows with missing cells: error, or skip: no label (error)",
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="numbers outside the training range by more than its length are an error; without it, a note counts them",
+    )
     output_files.add_force(parser)
     options.add_reading(parser, saved=True)
     options.add_output(parser)
@@ -77,10 +82,11 @@ def run(args: argparse.Namespace) -> int:
     table = options.read(args, encoding.reading)
     console.print_notes(table.notes, quiet=args.quiet)
     X, rows = _features(args, encoding, table)
+    far = _far_notes(args, tree, encoding, X)
     threshold = _threshold(args, tree)
     labels: Any = [] if not len(rows) else tree.predict(X) if threshold is None else threshold.labels(tree, X)
     skipped = table.n_rows - len(rows)
-    notes = notes_about(encoding, table)
+    notes = notes_about(encoding, table) + far
     notes += [f"{skipped} rows have missing cells and get no label"] if skipped else []
     console.print_notes(notes, quiet=args.quiet)
     accuracy, measures = _measures(tree, encoding, table, rows, X, labels)
@@ -106,6 +112,22 @@ def run(args: argparse.Namespace) -> int:
             table_text = f"\n{summary_table({'this tree': measures})}\n\n{measures.class_table()}"
             console.print_status(table_text, quiet=args.quiet)
     return exit_codes.OK
+
+
+def _far_notes(args: argparse.Namespace, tree: HyperplaneTree, encoding: Encoding, X: Any) -> list[str]:
+    """Notes about numbers far outside the training range; with ``--strict`` they are an error."""
+    from margotree.table.file_notes import far_values
+
+    if tree.scaling.is_identity:
+        return []  # the range is unknown
+    low = tree.scaling.offset
+    notes = [str(found) for found in far_values(encoding, X, low, low + tree.scaling.scale)]
+    if notes and args.strict:
+        raise CommandError(
+            f"{args.data}: {'; '.join(notes)}. Correct the values (another unit?), or leave out --strict",
+            exit_codes.DATA,
+        )
+    return notes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -282,7 +282,8 @@ def supports_with_proof(setup: Setup) -> Outcome:
     """Search with budgets that writes a proof: over lists of supports or, where a better tree can have a feature
     penalty or supports cannot be listed, by the two strategies with penalties.
 
-    Bounds of other searches are not used.
+    Where features form groups, which have no such penalties, it is the search for trees without budgets. Bounds of
+    other searches are not used.
     """
     problem, control, first = setup.problem, setup.control, setup.first()
     hard = _as_hard_budget(problem, first)
@@ -291,6 +292,8 @@ def supports_with_proof(setup: Setup) -> Outcome:
         hard = _as_hard_budget(problem, first)
     if hard is not None:
         return _lists_with_proof(replace(setup, problem=hard), first)
+    if problem.groups is not None:
+        return _relaxed_with_proof(setup, first)
     branchers = _penalty_branchers(setup, allowed_value(problem, first))
     searches = [setup.search(brancher, first) for brancher in branchers]
     search = furthest(searches, control, _QUICK_SHARE, share_bounds=False)
@@ -321,10 +324,23 @@ def _lists_with_proof(setup: Setup, first: Splits) -> Outcome:
     return search, first
 
 
+def _relaxed_with_proof(setup: Setup, first: Splits) -> Outcome:
+    """The search for trees without budgets, with a proof that holds for trees with budgets."""
+    problem, control = setup.problem, setup.control
+    relaxed = without_budget(problem)
+    brancher = MargotBrancher(relaxed, setup.tactics, control=control, log=setup.proof.log())
+    search = setup.new_search(relaxed, brancher, first, control)
+    search.run(control)
+    search.best, search.incumbent = allowed_value(problem, first), first
+    is_solved = relative_gap(search.best, search.bound) <= control.limits.gap
+    search.reason = search.reason or (None if is_solved else Stopped.HEURISTIC)
+    return search, first
+
+
 def _first_look(setup: Setup, first: Splits) -> Splits:
     """A good first tree, from searches without a proof."""
     problem, control = setup.problem, setup.control
-    if lists_nothing(problem):
+    if lists_nothing(problem) or not _lists_groups(setup):
         return better_tree(problem, first, control, 1.0)
     supports_first = SupportBrancher(problem, allowed_value(problem, first), setup.sparse, control)
     first_look = setup.search(supports_first, first)
@@ -440,8 +456,8 @@ def provable_searches(problem: Problem) -> dict[str, bool]:
 STRATEGIES = (
     Strategy("local search first", lambda s: s.problem.n_samples > MANY and not s.proof.writes, local_search_first),
     Strategy("routings", lambda s: s.problem.budget is None, routings),
-    Strategy("too many groups", lambda s: not _lists_groups(s), too_many_groups),
     Strategy("supports, with a proof", lambda s: s.proof.writes, supports_with_proof),
+    Strategy("too many groups", lambda s: not _lists_groups(s), too_many_groups),
     Strategy("features as penalties", lambda s: lists_nothing(s.problem), features_as_penalties),
     Strategy("supports", lambda s: True, supports),
 )

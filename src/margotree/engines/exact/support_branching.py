@@ -36,7 +36,7 @@ Index = NDArray[np.int64]
 _ACCURACY, _OF_GAP = 2e-6, 0.02
 #: Smaller distances of samples, as a share of their largest coordinate, are rounding.
 _ROUGH = 1e-12
-#: The largest number of values of a feature with codes.
+#: The largest number of values of a feature, or group of features, with codes.
 _LEVELS = 16
 #: The number of samples that are checked first for many values.
 _SOME = 1000
@@ -135,7 +135,7 @@ class SupportBrancher:
     def samples(self) -> Samples:
         """The samples in the layout of the kernels, minus their mean."""
         problem = self.problem
-        code, levels = _codes(problem.X)
+        code, levels = _codes(problem.X, problem.group_of)
         X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
         limit = self.limit if math.isfinite(self.limit) else allowed_value(problem, trivial_tree(problem))
         reach = offset_reach(X.T, limit, problem.eps)
@@ -187,17 +187,24 @@ def unpack(record: Record) -> SupportNode:
     return SupportNode(place=place.astype(np.int64), pools=tuple(pools), proof_node=proof_node)
 
 
-def _codes(X: FloatArray) -> tuple[Index, Index]:
+def _codes(X: FloatArray, group_of: Index) -> tuple[Index, Index]:
     """The numbered values of features that take few values, and the number of values; a large number for other
-    features."""
+    features.
+
+    Supports have all features of a group, whose first feature has the codes of the group: the 0/1 features of a column
+    of k words take k values together, and not 2^k.
+    """
     code = np.zeros(X.T.shape, np.int64)
     levels = np.full(X.shape[1], 1 << 20)
-    for j, column in enumerate(X.T):
-        if len(np.unique(column[:_SOME])) > _LEVELS:
+    for group in range(int(np.max(group_of)) + 1):
+        features = np.flatnonzero(group_of == group)
+        part = X[:, features]
+        if len(np.unique(part[:_SOME], axis=0)) > _LEVELS:
             continue
-        values, number = np.unique(column, return_inverse=True)
+        values, number = np.unique(part, axis=0, return_inverse=True)
         if len(values) <= _LEVELS:
-            code[j], levels[j] = number.ravel(), len(values)
+            levels[features] = 1
+            code[features[0]], levels[features[0]] = number.ravel(), len(values)
     return code, levels
 
 

@@ -51,11 +51,11 @@ class SupportLog(ProofLogBase):
         Parameters
         ----------
         kind
-            ``b"S"`` for a sample (the children: left, right), ``b"F"`` for a feature (used, not used).
+            ``b"S"`` for a sample (the children: left, right), ``b"F"`` for a group (used, not used).
         node
             The number of the search node.
         which
-            The index of the sample or feature.
+            The index of the sample or group; the index of the feature where features form no groups.
         t
             The tree node.
         """
@@ -101,7 +101,7 @@ class SupportLog(ProofLogBase):
                 self._nodes = unused if self._nodes == end else self._nodes
 
     def separate_supports(self, node: int, t: int, supports: list[set[int]]) -> list[int]:
-        """Write decisions about features of tree node ``t`` until each of ``supports`` has a search node of its own.
+        """Write decisions about groups of tree node ``t`` until each of ``supports`` has a search node of its own.
 
         Returns the numbers of these search nodes, in the order of ``supports``. Search nodes that contain none of the
         supports are closed by the tables of bounds.
@@ -113,7 +113,7 @@ class SupportLog(ProofLogBase):
         t
             The tree node.
         supports
-            Sets of features, all different.
+            Sets of groups, all different.
         """
         numbers = [node] * len(supports)
         waiting = [(node, list(range(len(supports))))]

@@ -149,7 +149,7 @@ class SupportProofWorker(SupportWorker):
         pool = now.pools[t]
         open_supports = np.flatnonzero(now.bound - pool.bound + pool.lb < cutoff).tolist()
         ones = [pool.one(p) for p in open_supports]
-        supports = [set(self.choosers[t].columns(one).tolist()) for one in ones]
+        supports = [set(self.problem.group_of[self.choosers[t].columns(one)].tolist()) for one in ones]
         numbers = self.log.separate_supports(now.proof_node.number, t, supports)
         found = [
             replace(now.with_pool(t, one), proof_node=now.proof_node.child(k))

@@ -33,13 +33,51 @@ function withoutUnit(column, text) {
   return text;
 }
 
+/** The milliseconds of a day; the day of a date in milliseconds, NaN if there is no such day. */
+const DAY = 86400000;
+function dayOf(year, month, day) {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  const same = year > 0 && date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+  return same ? date.getTime() : NaN;
+}
+
+/** The days from a date (YYYY-MM-DD) to the one in a text of this form, which a time may follow; NaN for other texts. */
+function daysSince([form, since], text) {
+  const rest = text.slice(form.length);
+  if (text.length < form.length || !/^([ Tt]|$)/.test(rest)) return NaN;
+  const parts = { Y: "", M: "", D: "" };
+  for (let k = 0; k < form.length; k++) {
+    if (form[k] in parts ? !/[0-9]/.test(text[k]) : text[k] !== form[k]) return NaN;
+    if (form[k] in parts) parts[form[k]] += text[k];
+  }
+  return Math.round((dayOf(Number(parts.Y), Number(parts.M), Number(parts.D)) - dayOf(...since.split("-").map(Number))) / DAY);
+}
+
+/** The date at this number of days after the first one, in the form of the column. */
+function dateText([form, since], days) {
+  const date = new Date(dayOf(...since.split("-").map(Number)) + Math.round(days) * DAY);
+  const [year, month, day] = date.toISOString().split("T")[0].split("-");
+  return form.replace("YYYY", year).replace("MM", month).replace("DD", day);
+}
+
+/** A value of a column as its entry has it. */
+function entryText(column, value) {
+  return column.date && Number.isFinite(value) ? dateText(column.date, value) : value;
+}
+
+/** A new value of a column in a sentence. */
+function changedText(column, value) {
+  return column.date ? dateText(column.date, value) : exact(value);
+}
+
 /** The feature values of a cell, or null, by the rule of margotree/table/cell_rules.py. */
 function readCell(column, cell) {
   const text = cell.trim();
   if (facts.missing.includes(text.toLowerCase())) return column.missing;
   const known = wordValues(column.words, text);
   if (known !== undefined) return known;
-  const number = column.numeric ? parseNumber(withoutUnit(column, text)) : NaN;
+  const number = column.date ? daysSince(column.date, text) : column.numeric ? parseNumber(withoutUnit(column, text)) : NaN;
   if (!Number.isFinite(number)) return column.other;
   const values = column.features.map((_, k) => (k === 0 ? number : 0));
   // A column that is 0 or 1 in all samples is a choice of these.
@@ -62,7 +100,8 @@ function optionAt(column, values) {
 function valueWords(c, values) {
   const column = facts.columns[c];
   if (column.options) return column.options[optionAt(column, values)].word;
-  return isMissing(column, values) ? "not known" : exact(values[column.features[0]]);
+  const value = values[column.features[0]];
+  return isMissing(column, values) ? "not known" : column.date ? dateText(column.date, value) : exact(value);
 }
 
 /** What a sample has at a split, and on which side of the limit that is, as margotree/tree/sentences.py says it. */
@@ -159,7 +198,8 @@ function isOutside(j, x) {
 }
 
 /** Both ends with the least number of digits that makes them different. */
-function rangeWords({ low, high }) {
+function rangeWords({ low, high, date }) {
+  if (date) return `${dateText(date, low)} to ${dateText(date, high)}`;
   const size = Math.max(Math.abs(low), Math.abs(high)) / (high - low);
   const digits = Number.isFinite(size) ? Math.min(12, 3 + Math.max(0, Math.ceil(Math.log10(size)))) : 6;
   return `${short(low, digits)} to ${short(high, digits)}`;

@@ -230,11 +230,19 @@ function solve(matrix, right) {
 function settled(values, shift, goal) {
   for (const digits of [2, 3, 4, 6, 8, null]) {
     const moved = [...values];
-    shift.forEach((s, j) => { moved[j] = rounded(values[j], s * facts.scale[j], digits); });
+    shift.forEach((s, j) => {
+      const change = s * facts.scale[j];
+      moved[j] = facts.features[j].date ? wholeDay(values[j] + change, change) : rounded(values[j], change, digits);
+    });
     const now = route(moved);
     if (goal.holds(now)) return { values: moved, ...answers.in(now) };
   }
   return null;
+}
+
+/** A number of days, rounded in the direction of the change. */
+function wholeDay(days, change) {
+  return change > 0 ? Math.ceil(days) : Math.floor(days);
 }
 
 /** `from + change`, rounded away from `from` at the given digit of the change. */

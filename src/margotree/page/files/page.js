@@ -316,7 +316,7 @@ function field(c, lockable) {
 function numberBox(column) {
   const j = column.features[0];
   const needed = column.missing === null ? { required: "" } : {};
-  return element("input", { type: "text", inputmode: "decimal", id: `x${j}`, value: facts.features[j].start, ...needed });
+  return element("input", { type: "text", inputmode: "decimal", id: `x${j}`, value: entryText(column, facts.features[j].start), ...needed });
 }
 
 function choiceBox(column) {
@@ -328,7 +328,7 @@ function choiceBox(column) {
 
 function fill(values) {
   facts.columns.forEach((column, c) => {
-    const number = isMissing(column, values) ? "" : values[column.features[0]];
+    const number = isMissing(column, values) ? "" : entryText(column, values[column.features[0]]);
     inputs.get(c).value = column.options ? optionAt(column, values) : number;
   });
   update();
@@ -445,7 +445,7 @@ function showFlips(values) {
 function changeWords(values, singles, nearest) {
   const found = singles.slice(0, mostChanges).map((flip) => {
     const c = columnOf.get(flip.feature);
-    const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
+    const to = facts.columns[c].options ? flip.to : changedText(facts.columns[c], flip.to) + outside(flip.feature, flip.to);
     return `With ${facts.columns[c].name} = ${to} instead of ${valueWords(c, values)}, ${answers.wouldBe(flip)}.`;
   });
   if (!nearest) return found.length ? found : [`No change of these values gives ${answers.goalWords()}.`];
@@ -481,7 +481,7 @@ function singleWords(values, flips) {
 
 function flipRow(heads, values, flip) {
   const c = columnOf.get(flip.feature);
-  const to = facts.columns[c].options ? flip.to : exact(flip.to) + outside(flip.feature, flip.to);
+  const to = facts.columns[c].options ? flip.to : changedText(facts.columns[c], flip.to) + outside(flip.feature, flip.to);
   const cells = [facts.columns[c].name, valueWords(c, values), to, short(Math.abs(flip.shift), 3), answers.text(flip)];
   return tableRow(heads, cells, { feature: flip.feature, to: flip.to, ...answers.in(flip) });
 }

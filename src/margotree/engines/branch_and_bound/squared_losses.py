@@ -50,13 +50,13 @@ def search_squared_losses(
 ) -> Answer:
     """The best tree of the local search and of searches with tangents, and the best bound of the latter.
 
-    Every round takes the tangents at the errors of the best tree so far.
+    Every round takes the tangents at the errors of the best tree so far. With many samples there is no round.
     """
-    effort = Effort() if control.by_nodes else None
-    found = Alternating(effort).search(problem, phase(control, _TREE_SHARE, _TREE_NODES), start)
+    effort, rounds = Effort() if control.by_nodes else None, _MAX_ROUNDS if problem.n_samples <= LARGE else 0
+    found = Alternating(effort).search(problem, phase(control, _TREE_SHARE if rounds else 1.0, _TREE_NODES), start)
     first = best = found.splits
     value, bound, steps, failed = allowed_value(problem, best), 0.0, 0, 0
-    for k in range(_MAX_ROUNDS if problem.n_samples <= LARGE else 0):
+    for k in range(rounds):
         done = relative_gap(value, bound) <= control.limits.gap or failed == _PATIENCE
         if done or control.must_stop(steps) is not None:
             break

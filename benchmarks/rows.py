@@ -8,6 +8,10 @@ an allowed tree of the same problem (each threshold is a hyperplane with the bes
 objectives, and accuracy on new rows.  ``pass_us`` is the processor time per row of one sweep of the local search over
 all nodes, in microseconds (the mean of three after the greedy tree and a first sweep).
 
+With ``--regression`` the rows have a numeric target: four linear formulas below three splits (of ``--columns``
+columns), and noise.  Our tree is compared with ridge regression and with CART of depth 3 by R2 on new rows, and
+``cpu`` is the processor time of our fit; with ``--clock cpu`` the limit is processor time, too, with one thread.
+
 ``--limits`` are the seconds of our fit; ``worse_than`` lists the better methods.  Rows are appended to a CSV file; an
 interrupted run continues with the next row.
 """
@@ -38,6 +42,10 @@ COLUMNS = (
     "local_svm_in_time", "cart", "cart_acc", "cart_seconds", "majority", "worse_than", "pass_us", "peak_mb", "data_mb",
     "stopped",
 )  # fmt: skip
+COLUMNS_OF_NUMBERS = (
+    "data", "rows", "columns", "depth", "limit", "seconds", "cpu", "objective", "r2", "best_r2", "ridge_r2", "cart_r2",
+    "cart_seconds", "peak_mb", "data_mb", "times_data", "stopped",
+)  # fmt: skip
 FRESH = 100_000  # new rows of a mixture
 
 Row = dict[str, Any]
@@ -49,6 +57,49 @@ def mixture(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     first, left, right = X[:, :3] @ [1.0, -1.0, 0.5], X[:, 3:6] @ [1.0, -1.0, 1.0], X[:, 6:9] @ [1.0, 1.0, 1.0]
     y = np.where(first > 0, right > 0.3, left > 0)
     return X, np.where(rng.random(rows) < 0.1, ~y, y).astype(int)
+
+
+def planes(rows: int, columns: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, their targets, and the targets without noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, columns))
+    first, left, right = X[:, :3] @ [1.0, -1.0, 0.5], X[:, 3:6] @ [1.0, -1.0, 1.0], X[:, 6:9] @ [1.0, 1.0, 1.0]
+    formulas = np.random.default_rng(7).standard_normal((4, columns)) * (np.arange(columns) < 12)
+    leaf = np.where(first > 0, 2 + (right > 0.3), left > 0)
+    exact = np.einsum("ij,ij->i", X, formulas[leaf]) + 2.0 * leaf
+    return X, exact + rng.standard_normal(rows), exact
+
+
+def run_planes(case: Row) -> Row:
+    from sklearn.linear_model import Ridge
+    from sklearn.tree import DecisionTreeRegressor
+
+    from margotree import MargotRegressor
+
+    warnings.simplefilter("ignore")
+    depth = case["depth"]
+    MargotRegressor(depth=depth, time_limit=60, node_limit=50).fit(*planes(60, 9, 2)[:2])
+    MargotRegressor(depth=depth, time_limit=5).fit(*planes(20_000, 9, 2)[:2])  # compiled before the clock starts
+    if case["clock"] == "cpu":
+        from breadth import count_processor_time
+
+        count_processor_time()
+    X, y, _ = planes(case["rows"], case["columns"], 0)
+    new, new_y, exact = planes(FRESH, case["columns"], 1)
+    began, cpu = time.perf_counter(), time.process_time()
+    ours = MargotRegressor(depth=depth, time_limit=case["limit"], n_jobs=case["threads"]).fit(X, y)
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    began = time.perf_counter()
+    cart = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y)
+    data = X.nbytes / 2**20
+    return {
+        **case, "rows": len(X), "columns": X.shape[1], "seconds": seconds, "cpu": cpu,
+        "objective": ours.certificate_.objective, "r2": ours.score(new, new_y),
+        "best_r2": 1.0 - float(np.var(new_y - exact) / np.var(new_y)), "ridge_r2": Ridge().fit(X, y).score(new, new_y),
+        "cart_r2": cart.score(new, new_y), "cart_seconds": time.perf_counter() - began, "peak_mb": peak,
+        "data_mb": data, "times_data": peak / data, "stopped": str(ours.certificate_.stopped),
+    }  # fmt: skip
 
 
 def samples(case: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -160,11 +211,11 @@ def seconds_per_pass(problem: Any) -> float:
     nodes = problem.n_nodes
     work = Descent(Terms.of(problem), np.zeros((nodes, problem.n_features)), np.ones(nodes), 0, np.zeros(1))
     work.route(0, np.full(nodes, Strategy.SVM))
-    work._sweep()
+    work.sweep()
     began = time.process_time()
     for _ in range(3):
         work.stale[:] = True
-        work._sweep()
+        work.sweep()
     return (time.process_time() - began) / 3
 
 
@@ -172,11 +223,17 @@ def seconds_per_pass(problem: Any) -> float:
 
 
 def key(row: Row) -> tuple[str, ...]:
-    size = str(row["rows"]) if row["data"] == "mixture" else ""
-    return (row["data"], size, str(row["depth"]), str(row["C"]), f"{float(row['limit']):g}")
+    size = str(row["rows"]) if row["data"] in ("mixture", "planes") else ""
+    return (row["data"], size, str(row["depth"]), str(row.get("C", "")), f"{float(row['limit']):g}")
 
 
 def cases(args: argparse.Namespace) -> list[Row]:
+    if args.regression:
+        return [
+            {"data": "planes", "rows": rows, "columns": args.columns, "depth": depth, "limit": limit,
+             "threads": 1 if args.clock == "cpu" else args.threads, "clock": args.clock}
+            for rows in args.sizes for depth in args.depths for limit in args.limits
+        ]  # fmt: skip
     places = [{"data": "mixture", "rows": rows, "columns": args.columns} for rows in args.sizes]
     places += [{"data": name, "folder": str(args.data)} for name in args.tables]
     return [
@@ -207,13 +264,13 @@ def run_all(args: argparse.Namespace) -> None:
 
 def write(path: Path, row: Row) -> None:
     row = {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()}
-    new = not path.exists()
+    new, columns = not path.exists(), COLUMNS_OF_NUMBERS if row["data"] == "planes" else COLUMNS
     with path.open("a", newline="") as out:
-        writer = csv.DictWriter(out, COLUMNS, extrasaction="ignore")
+        writer = csv.DictWriter(out, columns, extrasaction="ignore")
         if new:
             writer.writeheader()
         writer.writerow(row)
-    print(*(f"{name}={row.get(name, '')}" for name in COLUMNS), flush=True)
+    print(*(f"{name}={row.get(name, '')}" for name in columns), flush=True)
 
 
 def main() -> None:
@@ -222,16 +279,20 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--tables", nargs="*", default=[], help="tables of the folder --data")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("MARGOTREE_DATA", ".")) / "breadth")
+    parser.add_argument("--regression", action="store_true", help="a numeric target")
     parser.add_argument("--depths", nargs="+", type=int, default=[3])
     parser.add_argument("--C", nargs="+", default=["0.01,1,1"], help="one number, or one per level")
     parser.add_argument("--limits", nargs="+", type=float, default=[60.0], metavar="SECONDS")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("results/rows.csv"))
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="the clock of --regression (wall)")
+    parser.add_argument("--out", type=Path, help="results/rows.csv, or results/rows_regression.csv")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
-        print(json.dumps(run_one(json.loads(args.one))))
+        case = json.loads(args.one)
+        print(json.dumps(run_planes(case) if case["data"] == "planes" else run_one(case)))
     else:
+        args.out = args.out or Path("results") / ("rows_regression.csv" if args.regression else "rows.csv")
         run_all(args)
 
 

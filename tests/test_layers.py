@@ -165,7 +165,7 @@ FOR_ALL_TASKS = ("margotree.engines", "margotree.proof")
 
 def tasks_named(source: str) -> set[str]:
     """The names of tasks in a module, and the names by which it could ask for one."""
-    names = {"BINARY", "Binary", "Multiclass", "Regression", "n_classes", "as_binary"}
+    names = {"BINARY", "Binary", "Multiclass", "Regression", "SquaredRegression", "n_classes", "as_binary"}
     nodes = list(ast.walk(ast.parse(source)))
     found = {node.id for node in nodes if isinstance(node, ast.Name)}
     found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}

@@ -226,6 +226,16 @@ def test_the_tree_and_its_leaves_on_the_page(show):
     assert "training samples have this path" in plain and "interval" not in plain and "probability" not in plain
 
 
+def test_tiny_weights_keep_the_sign_of_their_exponent(show):
+    tree = RegressionTree(
+        splits=Splits(w=np.array([[1.0, -2.0]]), b=np.array([0.5])), feature_names=("cells", "people"),
+        scaling=Scaling(offset=np.zeros(2), scale=np.array([1e9, 1e8])), target=TargetScaling(center=0.0, scale=1.0),
+        models=Splits(w=np.array([[1.0, 0.0], [0.0, 2.0]]), b=np.zeros(2)), target_name="dose",
+    )  # fmt: skip
+    shown = show(tree).find_element("tag name", "body").text.replace("\N{MINUS SIGN}", "-")
+    assert shown.count("2.00e-08 · people - 1.00e-09 · cells") == 2 and "e08" not in shown and "e09" not in shown
+
+
 @pytest.mark.parametrize("width", [400, 1400])
 def test_nothing_runs_off_the_page(show, width):
     tree, X, y = numbers(3, 12)

@@ -1,6 +1,7 @@
 """The regressors: scikit-learn's conventions, numeric targets of all kinds, trees of numbers as text and as files."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -28,6 +29,7 @@ from margotree import (
 )
 from margotree.problem import Splits
 from margotree.tree import Scaling, TargetScaling
+from margotree.tree.text import rule_of
 
 QUICK = {"engine": "alternating", "node_limit": 3}
 
@@ -211,12 +213,44 @@ def test_texts_are_formulas_in_the_units_of_the_user():
     assert "/" in tree.export_text(units="scaled")
 
 
-def test_printed_splits_route_the_training_samples_as_the_tree_does():
+@pytest.mark.parametrize("w", [[0.3, -2e-4, 0.05], [-0.3, 1e-4, 1e-6], [1e-7, 0.0, -3e-7], [0.0, -0.4, 0.0]], ids=repr)
+def test_printed_splits_route_the_training_samples_as_the_tree_does(w, tmp_path):
+    """Also where samples lie close to the split, and features of small weight are left out of its text."""
+    X, y = two_planes(300)
+    scaling = Scaling(offset=X.min().to_numpy(), scale=np.ptp(X.to_numpy(), axis=0))
+    h = scaling.apply(X.to_numpy()) @ w
+    for rank in (20, 150, 298):
+        below, above = np.sort(h)[rank : rank + 2]
+        threshold = above - 0.01 * (above - below)
+        tree = RegressionTree(
+            splits=Splits(w=np.array([w]), b=np.array([-threshold])), models=Splits(w=np.zeros((2, 3)), b=np.zeros(2)),
+            scaling=scaling, target=TargetScaling(center=0.0, scale=1.0), feature_names=tuple(X),
+        ).trained_on(X, y, np.ones(len(y)))  # fmt: skip
+        right = tree.apply(X) == 2
+        assert 0 < right.sum() < len(y)
+        tree.save(tmp_path / "tree.json")
+        for found in (tree, margotree.load(tmp_path / "tree.json")):
+            rule = rule_of(found, 0)
+            sums = sum(float(w) * X.iloc[:, j] for w, j in zip(rule.weights, rule.features, strict=True))
+            met = sums <= float(rule.threshold) if rule.at_most else sums >= float(rule.threshold)
+            assert np.array_equal(met, right)
+
+
+def test_the_printed_tree_predicts_the_training_samples_as_the_tree_does():
     X, y = two_planes()
-    tree = MargotRegressor(depth=2, C=[1e-4, 1.0], **QUICK).fit(X, y).tree_
-    rule = tree.export_text(width=10_000).splitlines()[0].removeprefix("if ")
-    met = X.eval(rule)
-    assert np.mean(met == (tree.apply(X) == 2)) >= 0.97
+    model = MargotRegressor(depth=3, C=[1e-4, 1e-3, 1.0], **QUICK).fit(X, y)
+    conditions, found = {}, pd.Series(np.nan, index=X.index)
+    for line in model.export_text(width=10_000).splitlines():
+        level, words = line.count("|   "), line.lstrip("| ")
+        if words.startswith("if "):
+            conditions[level] = X.eval(words.removeprefix("if "))
+        elif words == "else":
+            conditions[level] = ~conditions[level]
+        else:
+            rows = np.logical_and.reduce([np.full(len(X), True), *(conditions[k] for k in range(level))])
+            formula, low, high = re.fullmatch(r"=> strength = (.*)   \(.*; limited to (\S+) to (\S+)\)", words).groups()
+            found[rows] = np.clip(X.eval(formula), float(low), float(high))[rows]
+    assert np.max(np.abs(found - model.predict(X))) <= 0.02 * model.tree_.target.scale
 
 
 def test_leaves_of_one_formula_are_one_leaf_in_texts():
@@ -246,7 +280,13 @@ def test_saved_trees_predict_to_the_bit(tmp_path, depth):
 def test_spoiled_files_are_refused(tmp_path):
     X, y = two_planes(30)
     record = LocalSVRTreeRegressor(depth=2).fit(X, y).tree_.to_dict()
-    for change in ({"limits": [[0, 1]]}, {"leaf_b": ["1", "2"]}, {"target": {"name": "y", "center": 0, "scale": 0}}):
+    for change in (
+        {"limits": [[0, 1]]},
+        {"empty_ranges": [[1, 0]]},
+        {"empty_ranges": [[0, 1], [0, 1]]},
+        {"leaf_b": ["1", "2"]},
+        {"target": {"name": "y", "center": 0, "scale": 0}},
+    ):
         body = {**record["tree"], **change}
         from margotree.tree.file import checksum_of
 

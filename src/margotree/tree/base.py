@@ -197,6 +197,13 @@ class HyperplaneTree(ABC):
         """Return the rounding error allowed on ``h`` at node ``t``: a sample goes right if ``h >= -tie``."""
         return tie(float(self.splits.b[t]), self.eps)
 
+    def empty_range(self, t: int) -> tuple[float, float]:
+        """Return two values of ``h`` at node ``t`` between which no training sample of the node lies.
+
+        Infinite values stand for an unknown range; printed numbers keep the sides of training samples in a known one.
+        """
+        return -np.inf, np.inf
+
     def scaled(self, X: ArrayLike) -> FloatArray:
         """Check samples and return them in scaled units; columns of a data frame are found by name."""
         return self._rows(self.given(X)).finite

@@ -62,6 +62,9 @@ class NumbersToSave(SplitTree, Protocol):
     def target_name(self) -> str: ...
 
     @property
+    def empty_ranges(self) -> FloatArray: ...
+
+    @property
     def residuals(self) -> tuple[FloatArray, ...]: ...
 
 
@@ -83,12 +86,24 @@ def to_record_of_numbers(tree: NumbersToSave) -> dict[str, Any]:
     own: dict[str, Any] = {
         "leaf_w": tree.models.w.tolist(),
         "leaf_b": tree.models.b.tolist(),
-        "limits": [[None if np.isinf(limit) else limit for limit in pair] for pair in tree.limits.tolist()],
+        "limits": _with_none(tree.limits),
         "target": {"name": tree.target_name, "center": tree.target.center, "scale": tree.target.scale},
     }
+    if np.any(np.isfinite(tree.empty_ranges)):
+        own["empty_ranges"] = _with_none(tree.empty_ranges)
     if tree.residuals:
         own["residuals"] = [part.tolist() for part in tree.residuals]
     return _signed(_shared(tree) | own, FORMAT_OF_NUMBERS)
+
+
+def _with_none(ranges: FloatArray) -> list[list[float | None]]:
+    """Pairs of numbers, with None for infinite ones."""
+    return [[None if np.isinf(number) else number for number in pair] for pair in ranges.tolist()]
+
+
+def _with_infinity(pairs: list[Any]) -> list[list[Any]]:
+    """Pairs of numbers from the result of :func:`_with_none`."""
+    return [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in pairs]
 
 
 def _shared(tree: SplitTree) -> dict[str, Any]:
@@ -149,14 +164,15 @@ def from_record_of_numbers(record: Any) -> dict[str, Any]:
 
     Raises TreeFileError with the reason if ``record`` is not a tree of numbers.
     """
-    body = _checked_body(record, FORMAT_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL | {"residuals"})
+    body = _checked_body(record, FORMAT_OF_NUMBERS, _REQUIRED | _OF_NUMBERS, _OPTIONAL | {"residuals", "empty_ranges"})
     with _naming_the_entry():
         target = schema.mapping("target", body["target"])
-        limits = [[-np.inf if low is None else low, np.inf if high is None else high] for low, high in body["limits"]]
+        limits, ranges = (_with_infinity(body.get(name, [])) for name in ("limits", "empty_ranges"))
         n_features = schema.array("leaf_w", body["leaf_w"], 2).shape[1]
         return _shared_from(body, 0, n_features) | {
             "models": Splits(w=schema.array("leaf_w", body["leaf_w"], 2), b=schema.array("leaf_b", body["leaf_b"], 1)),
             "limits": schema.array("limits", limits, 2),
+            "empty_ranges": schema.array("empty_ranges", ranges, 2) if ranges else np.zeros((0, 2)),
             "residuals": tuple(schema.array("residuals", part, 1) for part in body.get("residuals", [])),
             "target": TargetScaling(
                 center=schema.number("target: center", target["center"]),

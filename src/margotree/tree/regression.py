@@ -43,6 +43,9 @@ class RegressionTree(HyperplaneTree):
         has those of the nearest node above it that has some.
     counts : array of shape (nodes and leaves, 1)
         The weight of the training samples that reach each node and leaf (:meth:`trained_on` computes it).
+    empty_ranges : array of shape (nodes, 2)
+        Two values of ``h`` between which no training sample of a split lies, the largest on the left and the smallest
+        on the right; infinite where no samples are known.
     residuals : tuple of arrays
         The absolute residuals of samples that did not train the tree, in ascending order for each leaf
         (:meth:`with_residuals`); empty without such samples.
@@ -54,6 +57,7 @@ class RegressionTree(HyperplaneTree):
     target: TargetScaling
     target_name: str = "target"
     limits: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    empty_ranges: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
     residuals: tuple[FloatArray, ...] = ()
 
     def __post_init__(self) -> None:
@@ -63,6 +67,9 @@ class RegressionTree(HyperplaneTree):
         else:
             limits = np.tile([-np.inf, np.inf], (2**self.levels, 1))
         self._set("limits", frozen(limits))
+        known = np.size(self.empty_ranges) > 0
+        ranges = np.array(self.empty_ranges if known else np.tile([-np.inf, np.inf], (self.n_nodes, 1)))
+        self._set("empty_ranges", frozen(ranges.astype(np.float64).reshape(-1, 2)))
         self._set("target_name", str(self.target_name))
         self._set("residuals", tuple(frozen(np.sort(np.array(part, dtype=np.float64))) for part in self.residuals))
         super().__post_init__()
@@ -112,7 +119,26 @@ class RegressionTree(HyperplaneTree):
         with np.errstate(over="ignore"):
             wider = np.minimum(WIDENING * high - WIDENING * low, largest)
             limits = np.column_stack([np.maximum(low - wider, -largest), np.minimum(high + wider, largest)])
-        return replace(self, counts=self._summed_up(counts), limits=limits[self.n_nodes :])
+        summed, ranges = self._summed_up(counts), self._ranges_without(self.given(X), leaf)
+        return replace(self, counts=summed, limits=limits[self.n_nodes :], empty_ranges=ranges)
+
+    def _ranges_without(self, given: FloatArray, leaf: NDArray[np.int64]) -> FloatArray:
+        """The ``empty_ranges`` of samples whose leaves are given."""
+        found = np.tile([-np.inf, np.inf], (self.n_nodes, 1))
+        for part in row_blocks(len(given), self.n_features):
+            h, at = self.scaled(given[part]) @ self.splits.w.T + self.splits.b, leaf[part].copy()
+            for _ in range(self.levels):
+                above = (at - 1) // 2
+                right, values = at % 2 == 0, h[np.arange(len(at)), above]
+                np.maximum.at(found[:, 0], above[~right], values[~right])
+                np.minimum.at(found[:, 1], above[right], values[right])
+                at = above
+        found[found[:, 0] >= found[:, 1]] = -np.inf, np.inf  # equal up to rounding errors
+        return found
+
+    def empty_range(self, t: int) -> tuple[float, float]:
+        low, high = self.empty_ranges[t].tolist()
+        return low, high
 
     # -- predicting ---------------------------------------------------------------------------------------------
 
@@ -268,12 +294,15 @@ class RegressionTree(HyperplaneTree):
         return super()._shapes() | {
             "models": (self.models.w.shape, (n_leaves, self.n_features)),
             "limits": (self.limits.shape, (n_leaves, 2)),
+            "empty_ranges": (self.empty_ranges.shape, (self.n_nodes, 2)),
         }
 
     def _check(self) -> None:
         super()._check()
         if np.any(np.isnan(self.limits)) or np.any(self.limits[:, 0] > self.limits[:, 1]):
             raise ValueError("limits: the lower limit of every leaf must be a number and at most the upper one")
+        if np.any(np.isnan(self.empty_ranges)) or np.any(self.empty_ranges[:, 0] >= self.empty_ranges[:, 1]):
+            raise ValueError("empty_ranges: the first number of every split must be below the second one")
         if self.residuals and len(self.residuals) != len(self.models.b):
             raise ValueError(f"residuals: there are {len(self.models.b)} leaves, got {len(self.residuals)} lists")
         if any(part.ndim != 1 or not np.all(np.isfinite(part) & (part >= 0.0)) for part in self.residuals):

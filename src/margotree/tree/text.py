@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from margotree.table.table_description import raw_columns
 from margotree.tree.column_logic import Column, Literal, columns_of, logic, terms_of
@@ -253,6 +254,10 @@ def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = 
     if not shown.any():
         shown = tree.splits.w[t] != 0
     order = np.flatnonzero(shown)[np.argsort(-np.abs(tree.splits.w[t][shown]), kind="stable")]
+    if digits is None and units == "user" and np.all(np.isfinite(tree.empty_range(t))):
+        kept = _rule_for_samples(tree, t, order)
+        if kept is not None:
+            return _in_words(tree, t, kept)
     split = tree.split(t, units=units)
     weights, threshold = split.weights[order], split.threshold
     at_most = bool(weights[0] < 0)
@@ -276,6 +281,41 @@ def rule_of(tree: SplitTree, t: int, *, digits: int | None = None, units: str = 
         left_out=int(np.count_nonzero(tree.splits.w[t])) - len(order),
     )
     return _in_words(tree, t, rule) if units == "user" and t not in tree.rules else rule
+
+
+def _rule_for_samples(tree: SplitTree, t: int, order: NDArray[np.int64]) -> Rule | None:
+    """The rule of node ``t`` with as few digits as keep the sides of its training samples, in the units of the user.
+
+    It also changes ``h`` by no more than :data:`ROUNDING_TOL`.
+
+    ``order`` are the features shown, the most important one first; if the others change a side, all are shown. None if
+    numbers of 17 digits do not keep the sides.
+    """
+    w, split, largest = tree.splits.w[t], tree.split(t), largest_values(tree, "user")
+    middle = tree.scaling.offset + 0.5 * tree.scaling.scale
+    rest = np.setdiff1d(np.flatnonzero(w), order)
+    every = np.concatenate([order, rest[np.argsort(-np.abs(w[rest]), kind="stable")]])
+    tolerance = ROUNDING_TOL * min(1.0, float(np.abs(w).sum()))
+    for features in (order, every) if len(rest) else (order,):
+        left_out = np.setdiff1d(every, features)
+        weights, size = split.weights[features], largest[features]
+        threshold = split.threshold - float(split.weights[left_out] @ middle[left_out])
+        uncertain = 0.5 * float(np.abs(w[left_out]).sum())
+        # A limit of a single feature is easier to read than a limit of its product with a weight.
+        unit = (float(np.abs(weights[0])) if len(features) == 1 else 1.0) * (-1.0 if weights[0] < 0 else 1.0)
+        weights, threshold = weights / unit, threshold / unit
+        low, high = sorted(threshold + h / unit for h in tree.empty_range(t))
+        for digits in range(3, 18):
+            texts = [decimal_text(x, digits) for x in weights]
+            error = float(np.abs(np.array([float(x) for x in texts]) - weights) @ size) + uncertain / abs(unit)
+            for limit in (decimal_text(x, digits) for x in (threshold, 0.5 * (low + high))):
+                change = abs(unit) * (error + abs(float(limit) - threshold)) - uncertain
+                if change <= tolerance and low + error < float(limit) < high - error:
+                    return Rule(
+                        features=tuple(int(j) for j in features), weights=tuple(texts), threshold=limit,
+                        at_most=unit < 0, left_out=len(left_out),
+                    )  # fmt: skip
+    return None
 
 
 def _in_words(tree: SplitTree, t: int, rule: Rule) -> Rule:

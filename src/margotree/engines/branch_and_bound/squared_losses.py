@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from margotree.engines.base import Answer
 from margotree.engines.branch_and_bound.portfolio import phase
@@ -27,9 +25,8 @@ from margotree.engines.node.svm import LARGE
 from margotree.engines.presolve import without_budget
 from margotree.engines.run_control import RunControl
 from margotree.engines.trivial_trees import allowed_value
-from margotree.problem import Items, Problem, Regression, Splits
-from margotree.problem.blocks import FloatArray, IndexArray
-from margotree.problem.tasks import NO_CHOICE
+from margotree.problem import Problem, Splits
+from margotree.problem.tasks import tangents
 from margotree.solution import Stopped, relative_gap
 
 #: Share of the time for the first tree, and the least number of starts where work is measured in search nodes.
@@ -48,45 +45,18 @@ _DESCENT_SHARE, _FEW_STARTS = 0.1, Effort(least=4, patience=4)
 _GAIN = 1e-3
 
 
-class Tangents(Regression):
-    """Losses at the last level that are given for each sample: rows ``p, m, r, l`` in place of targets."""
-
-    name = "tangents"
-
-    def targets(self, y: ArrayLike) -> FloatArray:
-        return np.array(y, dtype=np.float64).reshape(-1, 4)
-
-    def responses(self, y: NDArray[Any]) -> FloatArray:
-        return y[:, 2:].mean(axis=1, keepdims=True)
-
-    def items(
-        self,
-        y: NDArray[Any],
-        *,
-        last: bool,
-        side: IndexArray | None = None,
-        choice: IndexArray = NO_CHOICE,
-    ) -> Items:
-        if not last:
-            return super().items(y, last=last, side=side, choice=choice)
-        return Items(*np.ascontiguousarray(y.T))
-
-    def proof_losses(self) -> None:
-        return None
-
-
 def search_squared_losses(
     problem: Problem, control: RunControl, start: Splits | None, tactics: Tactics, new_search: NewSearch
 ) -> Answer:
     """The best tree of the local search and of searches with tangents, and the best bound of the latter.
 
-    Every round takes the tangents at the errors of the best tree so far.
+    Every round takes the tangents at the errors of the best tree so far. With many samples there is no round.
     """
-    effort = Effort() if control.by_nodes else None
-    found = Alternating(effort).search(problem, phase(control, _TREE_SHARE, _TREE_NODES), start)
+    effort, rounds = Effort() if control.by_nodes else None, _MAX_ROUNDS if problem.n_samples <= LARGE else 0
+    found = Alternating(effort).search(problem, phase(control, _TREE_SHARE if rounds else 1.0, _TREE_NODES), start)
     first = best = found.splits
     value, bound, steps, failed = allowed_value(problem, best), 0.0, 0, 0
-    for k in range(_MAX_ROUNDS if problem.n_samples <= LARGE else 0):
+    for k in range(rounds):
         done = relative_gap(value, bound) <= control.limits.gap or failed == _PATIENCE
         if done or control.must_stop(steps) is not None:
             break
@@ -119,21 +89,13 @@ def below_squares(problem: Problem, tree: Splits, least: float) -> Problem:
     """The problem with tangents at the errors of a tree, which are at least ``least`` times their quadratic mean."""
     node = problem.evaluate(tree).node
     h = np.einsum("ij,ij->i", problem.X, tree.w[node]) + tree.b[node]
-    p, m, r, l, _ = problem.task.items(problem.y, last=True)  # noqa: E741
-    below, above = np.maximum(0.0, r - h), np.maximum(0.0, h - l)
+    items = problem.task.items(problem.y, last=True)
+    below, above = np.maximum(0.0, items.r - h), np.maximum(0.0, h - items.l)
     mean = math.sqrt(np.average((below + above) ** 2, weights=problem.weight) if np.any(problem.weight) else 0.0)
     most = max(mean, _TINY * float(np.max(np.abs(problem.task.responses(problem.y)), initial=0.0)), 1e-150)
-    at_below, at_above = (np.where(error > 0.0, np.maximum(error, least * most), most) for error in (below, above))
-    # Rounded down and outwards, so that the losses are below the squares.
-    rows = (
-        2.0 * at_below * p * (1.0 - 1e-15),
-        2.0 * at_above * m * (1.0 - 1e-15),
-        np.nextafter(r - 0.5 * at_below, -np.inf),
-        np.nextafter(l + 0.5 * at_above, np.inf),
-    )
-    y = np.column_stack(rows)
-    y.setflags(write=False)
-    return replace(problem, y=y, task=Tangents())
+    errors = (np.where(error > 0.0, np.maximum(error, least * most), most) for error in (below, above))
+    task, y = tangents(problem.task, problem.y, *errors)
+    return replace(problem, y=y, task=task)
 
 
 def _brancher(problem: Problem, tree: Splits, tactics: Tactics, control: RunControl) -> Brancher:

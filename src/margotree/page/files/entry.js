@@ -152,7 +152,7 @@ function valueText(x) {
 function onItsSide(value, rule, right, text) {
   const limit = Number(rule.threshold);
   const holds = (x, y) => (rule.relation === "<=" ? x <= y : x >= y) === right;
-  if (text !== null && holds(Number(text.replace("\u2212", "-")), limit)) return [text, exact(rule.threshold)];
+  if (text !== null && holds(Number(text.replaceAll("\u2212", "-")), limit)) return [text, exact(rule.threshold)];
   for (let digits = 5; digits <= 17; digits++) {
     const shown = Number(value.toPrecision(digits));
     if (holds(shown, limit)) return [exact(shown), exact(rule.threshold)];
@@ -164,9 +164,14 @@ function onItsSide(value, rule, right, text) {
   return [`${exact(rule.threshold)} (within rounding errors)`, exact(rule.threshold)];
 }
 
+/** A number as text without its sign; exponents keep theirs. */
+function withoutSign(number) {
+  return number.replace(/^-/, "").replace("-", "\u2212");
+}
+
 function sumText(rule, names) {
   return names.map((name, k) => {
-    const number = rule.weights[k].replace("-", "");
+    const number = withoutSign(rule.weights[k]);
     const minus = rule.weights[k].startsWith("-");
     const sign = k ? (minus ? "\u2212 " : "+ ") : minus ? "\u2212" : "";
     const shown = name.startsWith("\u2212") && (number !== "1" || k) ? `(${name})` : name;

@@ -202,11 +202,11 @@ function formula(t) {
   const terms = features.slice(0, shown).map((j, k) => {
     const minus = numbers[k].startsWith("-");
     const sign = (minus ? "\u2212" : k ? "+" : "") + (k ? " " : "");
-    const number = numbers[k].replace("-", "");
+    const number = withoutSign(numbers[k]);
     return `${sign}${number === "1" ? "" : `${number} \u00b7 `}${facts.features[j].name}`;
   });
   if (shown < features.length) terms.push(`+ ${features.length - shown} more terms`);
-  return `${terms.join(" ")} ${relation === "<=" ? "\u2264" : "\u2265"} ${threshold.replace("-", "\u2212")}`;
+  return `${terms.join(" ")} ${relation === "<=" ? "\u2264" : "\u2265"} ${threshold.replaceAll("-", "\u2212")}`;
 }
 
 function marginWords(t) {

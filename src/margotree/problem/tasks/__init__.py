@@ -4,6 +4,7 @@
 - ``binary.py``: two classes;
 - ``multiclass.py``: any number of classes, ``bipartitions.py``: which of them an upper node can separate;
 - ``regression.py``: numeric targets, with linear and with squared losses;
+- ``tangents.py``: piecewise linear losses below squared ones, for bounds;
 - ``registry.py``: tasks by name, for saved trees;
 - ``binaries.py``: losses and choices in terms of binary variables, for mixed-integer models.
 
@@ -16,6 +17,7 @@ from margotree.problem.tasks.binary import BINARY, Binary
 from margotree.problem.tasks.multiclass import Multiclass
 from margotree.problem.tasks.registry import register_task, task_from_record, task_record
 from margotree.problem.tasks.regression import Regression, SquaredRegression
+from margotree.problem.tasks.tangents import tangents
 
 register_task(Regression.name, Regression)
 register_task(SquaredRegression.name, SquaredRegression)
@@ -36,6 +38,7 @@ __all__ = [
     "check_items",
     "one_sided",
     "register_task",
+    "tangents",
     "task_from_record",
     "task_record",
 ]

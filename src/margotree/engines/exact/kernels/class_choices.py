@@ -125,7 +125,7 @@ def _guess_labels(rt: Routing, t: int) -> None:
 
 @inner(allocates=False)
 def choose_classes(rt: Routing, cand: I8, found: int) -> int:
-    """Rank the open choices of classes with samples known to reach the node together with ``found`` candidates."""
+    """Rank the open choices of classes with samples known to reach the node, after ``found`` other candidates."""
     score = rt.score
     for t in range(rt.T):
         for k in range(rt.n_groups):

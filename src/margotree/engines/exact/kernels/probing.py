@@ -58,16 +58,18 @@ def update_all_margins(ws: Workspace, rt: Routing) -> None:
 
 @inner(allocates=False)
 def choose_samples(ws: Workspace, rt: Routing, cand: I8, features_first: bool) -> int:
-    """Rank the undecided samples that would have a loss below their nodes by the estimates for both sides, and open
-    choices of classes.
+    """Rank the undecided samples that would have a loss below their nodes by the estimates for both sides.
 
-    Writes them to ``cand`` and returns their number.
+    Open choices of classes of which samples are known to reach the node come before samples: until they are decided,
+    these samples have no loss there.  Writes the candidates to ``cand`` and returns their number.
     """
     update_all_margins(ws, rt)
     found: Any = np.int64(0)
     if rt.chooses:
         guess_choices(ws, rt)
         found = choose_classes(rt, cand, found)
+        if found > 0:
+            return found
     estimate(ws, rt)
     for i in range(rt.samples):
         if rt.score[SCORE, i] >= 0.0:

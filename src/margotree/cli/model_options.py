@@ -124,8 +124,8 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--loss",
         choices=("epsilon_insensitive", "squared_epsilon_insensitive"),
-        help="losses of errors, for a numeric target: as large as the error, or its square (epsilon_insensitive; not "
-        "if hyperparameters are chosen)",
+        help="losses of errors, for a numeric target: as large as the error, or its square (epsilon_insensitive; if "
+        "it is chosen: both)",
     )
     group.add_argument(
         "--alpha",
@@ -294,7 +294,7 @@ def cv_estimator(args: argparse.Namespace, samples: Samples, verbose: int, folds
         value = getattr(args, option, None)
         if value is None or value is False:
             continue
-        if option in _OF_NUMBERS - _NOT_WITH_CV or (samples.is_numeric and option == "budget"):
+        if option in _OF_NUMBERS or (samples.is_numeric and option == "budget"):
             continue
         if option not in MODELS[args.model].options | _OF_NUMBERS:
             raise CommandError(_not_applicable(option, args.model), USAGE)
@@ -314,7 +314,7 @@ def cv_estimator(args: argparse.Namespace, samples: Samples, verbose: int, folds
 
 
 def _lists_of_numbers(args: argparse.Namespace) -> dict[str, Any]:
-    """The budgets, alphas and epsilons that the regressor with cross-validation tries."""
+    """The budgets, alphas, epsilons and losses that the regressor with cross-validation tries."""
     found: dict[str, Any] = {}
     if args.model != "margot":
         found["budgets"] = "auto" if args.model == "hfs" else [1]
@@ -325,6 +325,8 @@ def _lists_of_numbers(args: argparse.Namespace) -> dict[str, Any]:
         found["alphas"] = "auto"
     if args.epsilon is not None:
         found["epsilons"] = [args.epsilon]
+    if args.loss is not None:
+        found["losses"] = [args.loss]
     return found
 
 
@@ -349,7 +351,7 @@ CV_MODELS = ("margot", "hfs", "sfs")
 #: Options that fix a hyperparameter, and the parameters of the CV classifiers that list its values.
 _LIST_PARAMETERS = {"C": "Cs", "budget": "budgets", "alpha": "alphas"}
 #: Options that the CV classifiers do not have.
-_NOT_WITH_CV = frozenset({"node_limit", "max_weight", "scheduler", "loss"})
+_NOT_WITH_CV = frozenset({"node_limit", "max_weight", "scheduler"})
 
 #: Options of some models, and the parameters that they set.
 _PARAMETERS = {

@@ -171,6 +171,7 @@ def command_line() -> Iterator[Measured]:
         python(CSV_ROWS, str(file))
         for what, more in (("margotree fit", []), ("margotree fit --auto", ["--auto"])):
             command = [sys.executable, "-m", "margotree", "fit", str(file), "--target", "outcome", "--force", *more]
+            command += ["--out", str(Path(folder) / "people.tree.json")]
             seconds, processor, _ = process(command)
             yield Measured(part="shell", what=what, table="2,000 x 20", seconds=seconds, processor=processor)
 

@@ -182,8 +182,8 @@ def test_losses_can_be_squared(run):
 
 
 def test_plots_of_numbers(run, folder):
-    pytest.importorskip("matplotlib")
-    data = ("--data", "homes.csv")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    data, open_before = ("--data", "homes.csv"), pyplot.get_fignums()
     for kind, more in (
         ("tree", ()), ("features", ()), ("predictions", data), ("residuals", data),
         ("effect", (*data, "--feature", "area")),
@@ -191,6 +191,7 @@ def test_plots_of_numbers(run, folder):
         code, out, _ = run("plot", "t.json", "--kind", kind, *more, "--out", f"{kind}.svg", "--force")
         assert code == exit_codes.OK and out == f"drawn as {kind}.svg\n"
         assert "</svg>" in (folder / f"{kind}.svg").read_text()
+        assert pyplot.get_fignums() == open_before
     for kind, more, message in (
         ("node", data, "--kind node is for trees of classes, and t.json predicts numbers"),
         ("calibration", data, "use --kind predictions or --kind residuals"),

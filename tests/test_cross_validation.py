@@ -213,6 +213,7 @@ def test_a_large_standard_error_does_not_make_a_far_worse_setting_equal():
         below, error = table.difference(0, 1)
         assert abs(below) < error
         assert race.choose(table, numbers) == chosen
+        assert Race([(0,), (1,)], max_below=0.1).choose(table, numbers) == 0
 
 
 def test_scores_of_rows_become_a_weighted_mean():

@@ -146,6 +146,44 @@ def test_the_figures_of_the_frontier_are_means_of_the_rows():
             assert re.search(rf"{accuracy.split()[0]} %\s+at\s+{numbers}", readme), shown
 
 
+def test_the_figures_of_regression_are_means_of_the_rows():
+    """R2 and numbers to read, in docs/regression.md and in the README."""
+    pd = pytest.importorskip("pandas", reason="needs pandas: pip install pandas")
+    rows = pd.read_csv(ROOT / "benchmarks" / "regression_rows.csv")
+    methods = ["margotree", "margotree, two features", "ridge", "CART 4", "CART 5", "boosted"]
+    table = rows.pivot(index="data", columns="method", values="r2")[methods]
+    numbers = rows.pivot(index="data", columns="method", values="numbers")[methods]
+    assert table.shape == (29, len(methods)) and not table.isna().any(axis=None)
+    page = (ROOT / "docs" / "regression.md").read_text(encoding="utf-8").split("## Accuracy")[1]
+    shown = []
+    for part in page.split("\n\n"):
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:1] == "|"]
+        if not cells:
+            continue
+        *data, means, sizes = cells[2:]
+        for name, *values in data:
+            assert [float(v) for v in values[: len(methods)]] == pytest.approx(table.loc[name].tolist(), abs=0.0051)
+        names = [name for name, *_ in data]
+        values = [float(v) for v in means[1 : 1 + len(methods)]]
+        assert values == pytest.approx(table.loc[names].mean().tolist(), abs=0.00051)
+        values = [float(v.replace(",", "")) for v in sizes[1 : 1 + len(methods)]]
+        assert values == pytest.approx(numbers.loc[names].mean().tolist(), abs=0.51)
+        shown += names
+    assert sorted(shown) == sorted(table.index)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    said = re.search(
+        r"\*\*Numbers.*? have ([\d.]+) with (\d+) .*? has ([\d.]+) with (\d+), of depth 5 ([\d.]+) with (\d+)\."
+        r".*? has ([\d.]+), boosted trees have ([\d.]+)\.",
+        readme,
+    )
+    two, two_size, four, four_size, five, five_size, full, boosted = map(float, said.groups())
+    found = [full, two, four, five, boosted]
+    without_ridge = [name for name in methods if name != "ridge"]
+    assert found == pytest.approx(table[without_ridge].mean().tolist(), abs=0.00051)
+    sizes = numbers[["margotree, two features", "CART 4", "CART 5"]].mean().tolist()
+    assert [two_size, four_size, five_size] == pytest.approx(sizes, abs=0.51)
+
+
 def test_the_first_page_has_three_doors():
     """Each with one image, one snippet and pages in reading order."""
     doors = re.split(r"^## ", (DOCS / "index.md").read_text(encoding="utf-8").split("```{toctree}")[0], flags=re.M)[1:]

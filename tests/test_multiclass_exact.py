@@ -7,7 +7,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
+from margotree import MargotClassifier
 from margotree.engines import Limits, Refused, solve
 from margotree.engines.branch_and_bound import engine as exact
 from margotree.engines.local_search.search import LocalSearch
@@ -140,6 +142,13 @@ def test_a_certificate_says_optimal_and_names_its_engine():
     assert solution.certificate.proved is Proved.OPTIMAL
     assert solution.certificate.engine == "bnb"
     assert solution.certificate.gap <= 1e-4
+
+
+def test_classes_are_decided_before_samples():
+    """Iris is certified with a number of search nodes that does not suffice if they are decided together."""
+    X, y = load_iris(return_X_y=True)
+    model = MargotClassifier(depth=2, C=(0.1, 10.0), engine="bnb", node_limit=2000, n_jobs=1).fit(X, y)
+    assert model.certificate_.gap <= 1e-4
 
 
 def test_an_engine_that_solves_no_tree_names_those_that_do():

@@ -65,6 +65,13 @@ def test_losses_are_chosen_with_their_tubes():
     assert [(s.loss, s.epsilon) for s in found] == [(squared, 0.2)]
 
 
+def test_of_equal_settings_one_with_a_squared_loss_is_simpler():
+    grid = {"n_features": 5, "depths": [1, 2], "Cs": [1.0], "budgets": None, "alphas": None}
+    found = settings_of_numbers(**grid, epsilons=[0.0], losses=["epsilon_insensitive", "squared_epsilon_insensitive"])
+    order = [(s.depth, s.loss) for s in sorted(found, key=lambda one: one.simplicity)]
+    assert order == [(d, loss) for d in (1, 2) for loss in ("squared_epsilon_insensitive", "epsilon_insensitive")]
+
+
 def test_odd_targets_give_a_tree():
     X = np.arange(24.0).reshape(12, 2) ** 1.5
     for y in (np.full(12, 3.0), np.r_[np.arange(11.0), 1e12]):

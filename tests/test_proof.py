@@ -197,7 +197,7 @@ def test_time_is_left_to_close_what_is_open(tmp_path, monkeypatch):
 
 def test_time_is_left_to_close_what_is_open_under_hard_budgets(tmp_path, monkeypatch):
     monkeypatch.setattr(support_proof_log, "_SECONDS", 20.0)
-    problem, path = random_problem("hfs", 5, m=60, depth=2), tmp_path / "a.proof"
+    problem, path = random_problem("hfs", 5, m=150, depth=3), tmp_path / "a.proof"
     certificate = proved(problem, path, nodes=1e9, time=60.0).certificate
     assert certificate.stopped == "time limit" and certificate.seconds < 50.0
     assert check.check(str(path), arrays(problem)).bound == certificate.bound > 0

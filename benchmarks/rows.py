@@ -10,7 +10,9 @@ all nodes, in microseconds (the mean of three after the greedy tree and a first 
 
 With ``--regression`` the rows have a numeric target: four linear formulas below three splits (of ``--columns``
 columns), and noise.  Our tree is compared with ridge regression and with CART of depth 3 by R2 on new rows, and
-``cpu`` is the processor time of our fit; with ``--clock cpu`` the limit is processor time, too, with one thread.
+``cpu`` is the processor time of our fit; ``process_mb`` is the memory of the process (libraries and compiled kernels)
+before it has data, and ``times_data`` the growth from there to the peak, the data included, over the data; with
+``--clock cpu`` the limit is processor time, too, with one thread.
 
 ``--limits`` are the seconds of our fit; ``worse_than`` lists the better methods.  Rows are appended to a CSV file; an
 interrupted run continues with the next row.
@@ -44,7 +46,7 @@ COLUMNS = (
 )  # fmt: skip
 COLUMNS_OF_NUMBERS = (
     "data", "rows", "columns", "depth", "limit", "seconds", "cpu", "objective", "r2", "best_r2", "ridge_r2", "cart_r2",
-    "cart_seconds", "peak_mb", "data_mb", "times_data", "stopped",
+    "cart_seconds", "peak_mb", "process_mb", "data_mb", "times_data", "stopped",
 )  # fmt: skip
 FRESH = 100_000  # new rows of a mixture
 
@@ -84,6 +86,7 @@ def run_planes(case: Row) -> Row:
         from breadth import count_processor_time
 
         count_processor_time()
+    process = memory_in_use()
     X, y, _ = planes(case["rows"], case["columns"], 0)
     new, new_y, exact = planes(FRESH, case["columns"], 1)
     began, cpu = time.perf_counter(), time.process_time()
@@ -98,8 +101,17 @@ def run_planes(case: Row) -> Row:
         "objective": ours.certificate_.objective, "r2": ours.score(new, new_y),
         "best_r2": 1.0 - float(np.var(new_y - exact) / np.var(new_y)), "ridge_r2": Ridge().fit(X, y).score(new, new_y),
         "cart_r2": cart.score(new, new_y), "cart_seconds": time.perf_counter() - began, "peak_mb": peak,
-        "data_mb": data, "times_data": peak / data, "stopped": str(ours.certificate_.stopped),
+        "process_mb": process, "data_mb": data, "times_data": (peak - process) / data,
+        "stopped": str(ours.certificate_.stopped),
     }  # fmt: skip
+
+
+def memory_in_use() -> float:
+    """The memory that the process holds in RAM now, in megabytes; NaN where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+    except OSError:
+        return float("nan")
 
 
 def samples(case: Row) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.problem import Problem, Splits, evaluate, topology
-from margotree.problem.tasks import Items, one_sided
+from margotree.problem.tasks import Items
 
 
 def trivial_tree(problem: Problem) -> Splits:
@@ -48,22 +48,27 @@ def constant_split(
     """The best offset of a hyperplane without weights, and its value: a weighted quantile of the corners."""
     if not len(y):
         return 1.0, 0.0
-    points = y * corner
-    order = np.argsort(points, kind="stable")
-    passed = np.flatnonzero(np.cumsum(cost[order]) > float(np.sum(cost[y > 0])))
-    b = float(points[order[passed[0] if len(passed) else -1]])
+    b = _quantile(y * corner, cost, float(np.sum(cost[y > 0])))
     return b, float(cost @ np.maximum(0.0, corner - y * b))
+
+
+def _quantile(points: NDArray[np.float64], cost: NDArray[np.float64], below: float) -> float:
+    """The smallest point whose ``cost`` and that of all smaller points together exceed ``below``, else the largest."""
+    order = np.argsort(points, kind="stable")
+    k = int(np.searchsorted(np.cumsum(cost[order]), below, side="right"))
+    return float(points[order[min(k, len(order) - 1)]])
 
 
 def best_constant(items: Items) -> tuple[float, float]:
     """The best offset of a hyperplane without weights for losses that include their penalties, and its value."""
-    if not items.squared:
-        sided = one_sided(items, np.ones(len(items.p)))
-        return constant_split(sided.label, sided.cost, sided.corner)
-    # The derivative increases, and between two corners it is linear.
-    corners = np.concatenate([items.r[items.p > 0], items.l[items.m > 0]])
+    below, above = items.p > 0, items.m > 0
+    corners = np.concatenate([items.r[below], items.l[above]])
     if not len(corners):
         return 1.0, 0.0
+    if not items.squared:
+        b = _quantile(corners, np.concatenate([items.p[below], items.m[above]]), float(np.sum(items.p[below])))
+        return b, float(np.sum(items.loss(np.broadcast_to(b, len(items.p)))))
+    # The derivative increases, and between two corners it is linear.
     points = np.unique(corners)
     low, high = 0, len(points) - 1
     while high - low > 1:

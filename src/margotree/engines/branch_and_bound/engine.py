@@ -204,6 +204,8 @@ def search_over_supports() -> None:
 
 def _weights(problem: Problem, stands_for: NDArray[np.int64]) -> FloatArray:
     """The sums of the weights of merged samples, correctly rounded."""
+    if stands_for[-1] == len(stands_for) - 1:  # no sample is merged
+        return problem.weight
     ends = np.cumsum(np.bincount(stands_for))[:-1]
     parts = np.split(problem.weight[np.argsort(stands_for, kind="stable")], ends)
     return np.array([math.fsum(part) for part in parts])

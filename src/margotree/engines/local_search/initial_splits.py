@@ -49,6 +49,8 @@ _MODEL_LENGTHS = 10.0 ** np.arange(-2.0, 2.5, 0.5)
 _MAX_MODEL_ROUNDS = 6
 #: The number of samples on which the SVMs of several choices are compared.
 _COMPARED = 1_500
+#: The number of samples from which splits of numeric targets are drawn at most.
+_MAX_DRAWN_FROM = 50_000
 
 
 def fresh_strategies(task: Task) -> tuple[Strategy, ...]:
@@ -62,11 +64,17 @@ def draw(
 ) -> Plane:  # fmt: skip
     """A new hyperplane with no sample in its band; one without features if the strategy finds none.
 
-    ``node`` are the samples ``rows`` with the current choice of node ``t``.
+    ``node`` are the samples ``rows`` with the current choice of node ``t``. Where losses follow the sides that samples
+    take, which takes several models, very many samples are replaced by a random part of them.
     """
     constant = (np.zeros_like(plane[0]), 1.0)
     if len(rows) < 2:
         return constant
+    every = node
+    if node.by_side and len(rows) > _MAX_DRAWN_FROM:
+        some, factor = np.sort(rng.choice(rows, _MAX_DRAWN_FROM, replace=False)), len(rows) / _MAX_DRAWN_FROM
+        terms, rows = terms.part(some, np.full(len(some), factor)), np.arange(len(some))
+        node = Node.of(terms, t, rows)
     if terms.task.has_choices and kind in (Strategy.SVM, Strategy.SUBSAMPLE, Strategy.BETWEEN):
         chosen = _with_choice(terms, t, rows, node, kind, rng, flag)
         if chosen is None:
@@ -77,14 +85,14 @@ def draw(
             return _greedy_split(terms, t, rows, node, plane, rng, flag)
         if kind is Strategy.TWO_MODELS:
             drawn = _between_models(terms, t, rows, node, rng, flag)
-            return constant if drawn is None or node.right_of(node.heights(drawn), drawn) is None else drawn
+            return constant if drawn is None or every.right_of(every.heights(drawn), drawn) is None else drawn
         if kind in (Strategy.SUBSAMPLE, Strategy.BETWEEN):
             node = _by_residuals(terms, t, rows, node, rng.random() < 0.5, flag)
     if kind in (Strategy.SVM, Strategy.SUBSAMPLE):
         drawn = _by_svm(terms, t, node, kind, rng, flag)
     else:
         drawn = _at_random(terms, t, rows, node, plane, kind, rng)
-    if drawn is None or node.right_of(node.heights(drawn), drawn) is None:
+    if drawn is None or every.right_of(every.heights(drawn), drawn) is None:
         return constant
     return drawn
 

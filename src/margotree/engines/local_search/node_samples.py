@@ -14,6 +14,7 @@ from margotree.engines.local_search.training_data import Terms
 from margotree.engines.node.best_subset.groups import FeatureGroups
 from margotree.engines.trivial_trees import best_constant
 from margotree.problem import Choices
+from margotree.problem.blocks import standard_deviation
 from margotree.problem.problem import FloatArray
 from margotree.problem.routing import goes_right, in_band, tie
 from margotree.problem.tasks import NO_CHOICE, Items
@@ -80,7 +81,7 @@ class Node:
         """
         penalty, none = terms.C[t] * terms.weight[rows], np.zeros(len(rows))
         y, last, by_side = terms.y[rows], t >= terms.n_upper, terms.task.losses_follow_side
-        right = left = np.ones(len(rows), dtype=np.int64)
+        right = left = np.broadcast_to(np.int64(1), len(rows))
         if by_side and not last:
             left = -right
         items = terms.task.items(y, last=last, side=right, choice=choice)
@@ -178,7 +179,7 @@ class Node:
     def spread(self) -> FloatArray:
         """The standard deviation of each feature; copies made by ``dataclasses.replace`` do not compute it again."""
         if not self._spread:
-            self._spread.append(np.std(self.Z, axis=0))
+            self._spread.append(standard_deviation(self.Z))
         return self._spread[0]
 
     def heights(self, plane: Plane) -> FloatArray:

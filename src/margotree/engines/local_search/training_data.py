@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from margotree.engines.node.best_subset.groups import FeatureGroups
 from margotree.problem import Choices, Problem, Splits, Task
+from margotree.problem.blocks import standard_deviation
 from margotree.problem.problem import FloatArray
 
 #: The number of samples that are standardised at a time.
@@ -108,8 +109,7 @@ class Terms:
     @cached_property
     def spread(self) -> FloatArray:
         """The standard deviation of each feature."""
-        found: FloatArray = np.std(self.X, axis=0)
-        return found
+        return standard_deviation(self.X)
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -144,7 +144,7 @@ class Terms:
     def corners(self) -> tuple[FloatArray, FloatArray]:
         """The two corners of the losses of each sample at the last level."""
         items = self.task.items(self.y, last=True, choice=self.initial_choices().at(self.n_upper))
-        return items.r, items.l
+        return np.ascontiguousarray(items.r), np.ascontiguousarray(items.l)  # arrays for kernels
 
     @cached_property
     def centre(self) -> float:

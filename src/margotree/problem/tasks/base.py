@@ -39,11 +39,15 @@ class Items(NamedTuple):
 
     def loss(self, h: FloatArray) -> FloatArray:
         """The loss of every sample whose value at the node's hyperplane is ``h``."""
-        below, above = np.maximum(0.0, self.r - h), np.maximum(0.0, h - self.l)
-        if self.squared:
-            below, above = below * below, above * above
-        loss: FloatArray = self.p * below + self.m * above
-        return loss
+        below, above = self.r - h, h - self.l
+        for excess in (below, above):
+            np.maximum(0.0, excess, out=excess)
+            if self.squared:
+                excess *= excess
+        below *= self.p  # both arrays are new; more of them would take much memory for many samples
+        above *= self.m
+        below += above
+        return below
 
     def slope(self, h: FloatArray) -> FloatArray:
         """The derivative of :meth:`loss` with respect to ``h``; at a corner without square, 0."""
@@ -301,8 +305,8 @@ class Task(ABC):
 
 
 def corners(n: int) -> tuple[FloatArray, FloatArray]:
-    """The corners of hinge losses: ``r`` = 1 and ``l`` = -1 for every sample."""
-    return np.ones(n), np.full(n, -1.0)
+    """The corners of hinge losses: ``r`` = 1 and ``l`` = -1 for every sample, as read-only views of one number."""
+    return np.broadcast_to(np.float64(1.0), n), np.broadcast_to(np.float64(-1.0), n)
 
 
 def check_items(task: Task, y: NDArray[Any]) -> None:

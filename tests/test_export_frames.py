@@ -153,20 +153,25 @@ def test_c(trees, odd, cells, tmp_path):
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         pytest.skip("needs a C compiler on the PATH as gcc or cc")
-    for k, model in enumerate(trees.values()):
-        (tmp_path / f"t{k}.c").write_text(model.tree_.to_c(name=f"t{k}"), encoding="ascii")
+    predicted_by_c(trees.values(), odd, cells, compiler, tmp_path)
+
+
+def predicted_by_c(models, X, cells, compiler, folder):
+    models = list(models)
+    for k, model in enumerate(models):
+        (folder / f"t{k}.c").write_text(model.tree_.to_c(name=f"t{k}"), encoding="ascii")
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O0", "-shared", "-fPIC"]
-    sources = [str(tmp_path / f"t{k}.c") for k in range(len(trees))]
-    subprocess.run([compiler, *flags, "-o", str(tmp_path / "trees.so"), *sources, "-lm"], check=True)
-    library = ctypes.CDLL(str(tmp_path / "trees.so"))
-    for k, model in enumerate(trees.values()):
+    sources = [str(folder / f"t{k}.c") for k in range(len(models))]
+    subprocess.run([compiler, *flags, "-o", str(folder / "trees.so"), *sources, "-lm"], check=True)
+    library = ctypes.CDLL(str(folder / "trees.so"))
+    for k, model in enumerate(models):
         read, predict, classes = library[f"t{k}_read"], library[f"t{k}_predict"], getattr(model, "classes_", None)
         predict.restype = ctypes.c_double if classes is None else ctypes.c_int
         x, found = (ctypes.c_double * model.tree_.n_features)(), []
         for row in cells:
             assert read((ctypes.c_char_p * len(row))(*map(_text, row.values())), x) == 0
             found.append(predict(x))
-        agree(model, odd, found if classes is None else classes[found])
+        agree(model, X, found if classes is None else classes[found])
 
 
 def test_onnx(trees, odd):
@@ -246,3 +251,29 @@ def test_dates_of_a_file():
     other = Table(source="b.csv", names=("when",), columns=(["30.02.2024"],), lines=[2])
     with pytest.raises(ValueError, match=r"b.csv, line 2: '30.02.2024' in column 'when' is not a date of the form DD"):
         encoding.apply(other)
+
+
+def test_every_day_around_leap_years_is_counted_as_in_predict(tmp_path):
+    """The target is the number of the day, so that a day more or less changes the prediction by about one."""
+    years = (1896, 1900, 1996, 2000, 2023, 2024, 2099, 2100, 2104)
+    days = [datetime.date(year, month, 27) + datetime.timedelta(k) for year in years for month in (1, 2, 12)
+            for k in range(5)]  # fmt: skip
+    X = pd.DataFrame({"when": pd.Series([day.isoformat() for day in days], dtype=object)})
+    y = np.array([day.toordinal() for day in days], dtype=float)
+    model = LocalSVRTreeRegressor(C=1e4, dates="days-since").fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, atol=0.4)
+    cells = X.to_dict("records")
+    module = {}
+    exec(model.tree_.to_python(), module)
+    agree(model, X, module["predict_many"](cells))
+    with sqlite3.connect(":memory:") as base:
+        base.execute("CREATE TABLE people (number INTEGER, 'when' VARCHAR)")
+        base.executemany("INSERT INTO people VALUES (?, ?)", [(k, day) for k, day in enumerate(X.when)])
+        sql = model.tree_.to_sql(table="people")
+        agree(model, X, [found for (found,) in base.execute(f"SELECT {sql} FROM people ORDER BY number").fetchall()])
+    if compiler := shutil.which("gcc") or shutil.which("cc"):
+        predicted_by_c([model], X, cells, compiler, tmp_path)
+    for chrome in chromium():
+        (tmp_path / "tree.html").write_text(render_page(model.tree_), encoding="utf-8")
+        chrome.get((tmp_path / "tree.html").as_uri())
+        agree(model, X, chrome.execute_script(READ, [[day] for day in X.when]))

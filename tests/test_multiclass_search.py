@@ -135,6 +135,20 @@ def test_choices_at_random_are_those_of_a_tree():
     assert problem.task.check_choices(choices, 3, 4).labels.shape == (4, 2)
 
 
+def test_nodes_of_one_class_separate_the_first_class_in_choices_at_random():
+    """With other sides there, half of the soft trees of some tables are worse by 6 %."""
+    problem = blobs(3)
+    for seed in range(20):
+        found = problem.task.random_choices(problem.X, problem.y, problem.weight, 3, np.random.default_rng(seed))
+        here = [{0, 1, 2}] + [set()] * 6
+        for t in range(3):
+            if len(here[t]) < 2:
+                assert found.sides[t].tolist() == [-1, 1, 1]
+            for side, child in ((-1, 2 * t + 1), (1, 2 * t + 2)):
+                here[child] = {k for k in here[t] if found.sides[t][k] == side}
+        assert sum(len(classes) < 2 for classes in here[:3]) == 1  # three classes: one side has one
+
+
 def test_the_best_feature_is_cart_s():
     X = np.column_stack([np.tile([0.0, 1.0], 6), np.repeat([0.0, 1.0, 2.0], 4)])
     problem = several_classes(X, np.repeat([0, 1, 2], 4), depth=2)

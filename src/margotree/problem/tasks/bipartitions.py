@@ -71,10 +71,14 @@ def at_random(of: ClassMeans, n_classes: int, rng: np.random.Generator) -> Index
 
 
 def recursive(of: ClassMeans, n_classes: int, depth: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
-    """Sides and labels of a tree: classes separated along random directions, those of either side again, and so on."""
+    """Sides and labels of a tree: classes separated along random directions, those of either side again, and so on.
+
+    Nodes with fewer than two classes separate the first class from the others, as in a tree without samples: what soft
+    trees reach is better with one bipartition for all these nodes than with random ones.
+    """
     upper, last = topology.upper(depth), topology.last(depth)
-    sides, labels = np.full((len(upper), n_classes), -1, dtype=np.int64), np.zeros((len(last), 2), dtype=np.int64)
-    sides[:, -1] = 1
+    sides, labels = np.ones((len(upper), n_classes), dtype=np.int64), np.zeros((len(last), 2), dtype=np.int64)
+    sides[:, 0] = -1
     here = [of.classes] + [of.classes[:0]] * (last.stop - 1)
     for t in upper:
         some = np.isin(of.classes, here[t])

@@ -186,6 +186,7 @@ class LocalSearch:
     def answer(self) -> Splits:
         """The best tree: feasible, and never worse than the feasible ones among the given trees, or a constant tree."""
         in_time = self.control.must_stop() is None
+        self.levels.release()
         self.value_on_all(self.levels.top if in_time else _LEVELS_VALUED)
         if in_time:
             self.refine_best()

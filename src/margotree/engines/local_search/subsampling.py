@@ -48,6 +48,11 @@ class SubsampleLevels:
                 self._levels[level] = self._part(self.sizes[level] / self.terms.n_samples)
             return self._levels[level]
 
+    def release(self) -> None:
+        """Free the memory of all levels but the last."""
+        with self._lock:
+            self._levels = {self.top: self.terms}
+
     def _part(self, share: float) -> Terms:
         """The first samples of each class in shuffled order, with weights scaled to the sum of all."""
         chosen: list[NDArray[np.int64]] = []

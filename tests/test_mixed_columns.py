@@ -133,6 +133,25 @@ def test_rare_words_share_the_place_of_unseen_ones():
     assert len(model.encoding_.columns[0].values) == 32 and model.tree_.n_features == 33
 
 
+def test_words_of_very_few_rows_have_no_feature_unless_they_are_needed():
+    """In 300 rows a word needs 3 rows for a feature; in a column of three words, or without others, it needs none."""
+    rng = np.random.default_rng(0)
+    towns = rng.permutation(
+        np.r_[["Basel"] * 120, ["Bern"] * 90, ["Chur"] * 82, ["Davos"] * 3, ["Egg"] * 2, ["Furna"] * 3]
+    )
+    answers = rng.permutation(np.r_[["yes"] * 200, ["no"] * 99, ["maybe"]])
+    X, y = pd.DataFrame({"town": towns, "answer": answers}), rng.integers(0, 2, 300)
+    model = LocalSVMTreeClassifier(depth=1).fit(X, y)
+    assert model.encoding_.columns[0].values == ("Basel", "Bern", "Chur", "Davos", "Furna")
+    assert model.encoding_.columns[1].values == ("maybe", "no", "yes")
+    rare, unseen = X.iloc[[0, 0]].assign(town=["Egg", "Genf"]).pipe(model.predict)
+    assert rare == unseen
+    named = LocalSVMTreeClassifier(depth=1, handle_unknown="error").fit(X, y)
+    assert "Egg" in named.encoding_.columns[0].values
+    small = LocalSVMTreeClassifier(depth=1).fit(X[:100], y[:100])
+    assert set(small.encoding_.columns[0].values) == set(towns[:100])
+
+
 def test_words_of_an_array_are_named():
     X = np.array([[1, 7], [2, 3], [1, 3], [3, 7], [2, 7], [3, 3]], dtype=float)
     y = [0, 1, 0, 0, 1, 0]

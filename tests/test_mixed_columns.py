@@ -94,6 +94,17 @@ def test_a_budget_counts_columns(fitted):
     assert model.tree_.terms["groups"] == list(model.encoding_.groups)
 
 
+def test_a_frame_without_missing_cells_and_with_two_words_per_column_trains_the_tree_of_its_numbers():
+    """Such columns have one feature each, so that budgets of columns and of features are the same."""
+    X, y = patients()
+    X = X[["smoker", "alone"]].assign(age=X.age.fillna(0.0), visits=X.visits.fillna(0).astype(int))
+    numbers = X.assign(smoker=(X.smoker == "yes") * 1.0).to_numpy(np.float64)
+    ours, plain = (MargotClassifier(budget=2, **QUICK).fit(rows, y) for rows in (X, numbers))
+    assert ours.encoding_ is not None and plain.encoding_ is None
+    assert ours.tree_.splits.w.tolist() == plain.tree_.splits.w.tolist()
+    assert ours.certificate_.objective == plain.certificate_.objective
+
+
 def test_trees_and_their_files_read_rows_as_they_come(fitted, tmp_path):
     model, X, y = fitted
     model.save(tmp_path / "tree.json")

@@ -173,22 +173,27 @@ def print_exact(folder: Path, limit: float, only: list[str]) -> None:
 
 
 def print_table(path: Path) -> None:
-    """Print the means over seeds as Markdown: score (columns used; numbers to read)."""
+    """Print the means over seeds as Markdown: score (columns used; numbers to read); then differences to the trees
+    behind one-hot columns."""
     rows = pd.read_csv(path)
-    print("| table | rows | columns | seeds | " + " | ".join(METHODS) + " | frame - one-hot | frame, 2 - one-hot |")
-    print("| --- " * (6 + len(METHODS)) + "|")
-    for name, part in rows.groupby("data", sort=False):
+    tables = list(rows.groupby("data", sort=False))
+    print("| table | rows | columns | seeds | " + " | ".join(METHODS) + " |")
+    print("| --- " * (4 + len(METHODS)) + "|")
+    for name, part in tables:
         cells = []
         for method in METHODS:
             mine = part[part.method == method]
             numbers = "" if mine.numbers.isna().all() else f"; {mine.numbers.mean():.0f}"
             used = "" if mine.used.isna().all() else f" ({mine.used.mean():.3g}{numbers})"
             cells.append("" if mine.empty else f"{mine.score.mean():.3f}{used}")
+        seeds = part[part.method == "frame"].seed.nunique()
+        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | {seeds} | " + " | ".join(cells) + " |")
+    print("\n| table | " + " | ".join(f"{method} - one-hot" for method in BUDGETS) + " |")
+    print("| --- " * (1 + len(BUDGETS)) + "|")
+    for name, part in tables:
         score = part.pivot(index="seed", columns="method", values="score")
-        for method in BUDGETS:
-            less = (score[method] - score["one-hot"]).dropna()
-            cells.append(f"{less.mean():+.3f} ± {less.sem():.3f}")
-        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | {len(less)} | " + " | ".join(cells) + " |")
+        less = [(score[method] - score["one-hot"]).dropna() for method in BUDGETS]
+        print(f"| {name} | " + " | ".join(f"{one.mean():+.3f} ± {one.sem():.3f}" for one in less) + " |")
 
 
 def main() -> None:

@@ -1,11 +1,12 @@
 """Trees on tables with words and missing cells: ``python benchmarks/mixed.py --help``.
 
 Every table is split once per seed, three quarters for training.  The methods are our trees fitted to the data frame
-itself, the same trees behind one-hot columns and an imputer with indicators (with the same budget, which then counts
-features), boosted trees that read categories, and CART behind the same pipeline.  A row is one table, seed and method:
+itself (with a budget of three columns, and of two), the same trees behind one-hot columns and an imputer with
+indicators (with a budget of three, which then counts features), boosted trees that read categories, and CART behind the
+same pipeline.  A row is one table, seed and method:
 accuracy or R2 on the test part, columns of the table used, numbers to read (``Tree.numbers_to_read``), seconds.  Rows
 are appended to a file; an interrupted run continues with the next row.  ``--table`` prints the means over seeds, and
-the mean difference of the two of ours with its standard error.
+the mean differences to the trees behind one-hot columns with their standard errors.
 
 ``--clock cpu`` measures limits and seconds in processor time, for busy machines; every method runs on one thread.
 """
@@ -40,7 +41,9 @@ CLASSES = ("colic", "hypothyroid", "oj", "adult", "australian", "german")
 FOLDERS = ("mixed", "breadth")
 #: Codes of these tables are words although they are numbers.
 CODED = {"colic": 8}
-METHODS = ("frame", "one-hot", "boosting", "CART")
+METHODS = ("frame", "one-hot", "frame, 2", "boosting", "CART")
+#: Our trees fitted to frames, by the budget of columns.
+BUDGETS = {"frame": 3, "frame, 2": 2}
 
 Row = dict[str, Any]
 
@@ -93,7 +96,7 @@ def columns_of_features(model: Pipeline) -> list[str]:
 
 def used_columns(method: str, model: Any) -> int | str:
     """The number of columns on which predictions depend; empty for boosted trees."""
-    if method == "frame":
+    if method in BUDGETS:
         return len(model.selected_features_)
     if method == "boosting":
         return ""
@@ -105,16 +108,20 @@ def used_columns(method: str, model: Any) -> int | str:
 
 def numbers_to_read(method: str, model: Any) -> int | str:
     """The size of the printed rules of our trees; empty for other methods."""
-    tree = {"frame": model, "one-hot": model[-1] if method == "one-hot" else None}.get(method)
-    return "" if tree is None else int(tree.tree_.numbers_to_read)
+    if method in ("boosting", "CART"):
+        return ""
+    return int((model if method in BUDGETS else model[-1]).tree_.numbers_to_read)
 
 
 def model_of(method: str, name: str, X: pd.DataFrame, limit: float | None, starts: int | None = None) -> Any:
-    """The model of a method; trees have two levels of splits with three columns each."""
-    numbers = name in REGRESSION
-    common = {"engine": "alternating", "time_limit": limit, "node_limit": starts, "budget": 3}
-    ours = MargotRegressor(depth=3, leaf_budget=3, **common) if numbers else MargotClassifier(depth=2, C=10.0, **common)
-    if method == "frame":
+    """The model of a method; trees have two levels of splits, with three columns each by default."""
+    numbers, budget = name in REGRESSION, BUDGETS.get(method, 3)
+    common = {"engine": "alternating", "time_limit": limit, "node_limit": starts, "budget": budget}
+    if numbers:
+        ours = MargotRegressor(depth=3, leaf_budget=budget, **common)
+    else:
+        ours = MargotClassifier(depth=2, C=10.0, **common)
+    if method in BUDGETS:
         return ours
     if method == "one-hot":
         return encoded(X, ours)
@@ -166,21 +173,27 @@ def print_exact(folder: Path, limit: float, only: list[str]) -> None:
 
 
 def print_table(path: Path) -> None:
-    """Print the means over seeds as Markdown: score (columns used; numbers to read)."""
+    """Print the means over seeds as Markdown: score (columns used; numbers to read); then differences to the trees
+    behind one-hot columns."""
     rows = pd.read_csv(path)
-    print("| table | rows | columns | seeds | " + " | ".join(METHODS) + " | frame - one-hot |")
-    print("| --- " * (5 + len(METHODS)) + "|")
-    for name, part in rows.groupby("data", sort=False):
+    tables = list(rows.groupby("data", sort=False))
+    print("| table | rows | columns | seeds | " + " | ".join(METHODS) + " |")
+    print("| --- " * (4 + len(METHODS)) + "|")
+    for name, part in tables:
         cells = []
         for method in METHODS:
             mine = part[part.method == method]
             numbers = "" if mine.numbers.isna().all() else f"; {mine.numbers.mean():.0f}"
             used = "" if mine.used.isna().all() else f" ({mine.used.mean():.3g}{numbers})"
             cells.append("" if mine.empty else f"{mine.score.mean():.3f}{used}")
+        seeds = part[part.method == "frame"].seed.nunique()
+        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | {seeds} | " + " | ".join(cells) + " |")
+    print("\n| table | " + " | ".join(f"{method} - one-hot" for method in BUDGETS) + " |")
+    print("| --- " * (1 + len(BUDGETS)) + "|")
+    for name, part in tables:
         score = part.pivot(index="seed", columns="method", values="score")
-        less = (score["frame"] - score["one-hot"]).dropna()
-        cells.append(f"{less.mean():+.3f} ± {less.sem():.3f}")
-        print(f"| {name} | {part.rows.iloc[0]} | {part['columns'].iloc[0]} | {len(less)} | " + " | ".join(cells) + " |")
+        less = [(score[method] - score["one-hot"]).dropna() for method in BUDGETS]
+        print(f"| {name} | " + " | ".join(f"{one.mean():+.3f} ± {one.sem():.3f}" for one in less) + " |")
 
 
 def main() -> None:

@@ -68,6 +68,13 @@ def test_a_budget_of_one_column_admits_all_its_words():
     assert single.objective > BranchAndBound().solve(problem).certificate.objective
 
 
+def test_two_columns_per_split_are_certified_by_the_sides_that_words_imply():
+    """Random labels; a search that decides about every sample for itself has a gap of 10 % after as many nodes."""
+    problem = words(30, depth=2, budget=2)
+    problem = replace(problem, y=np.where(np.random.default_rng(0).random(30) < 0.5, 1.0, -1.0))
+    assert BranchAndBound().solve(problem, few_nodes(400)).certificate.gap <= 1e-4
+
+
 def test_lists_of_supports_have_whole_groups():
     problem = words(depth=2, budget=2, alpha=1.0)
     lists = list_supports(problem, limit=1.5, most=0)

@@ -94,6 +94,17 @@ def test_a_budget_counts_columns(fitted):
     assert model.tree_.terms["groups"] == list(model.encoding_.groups)
 
 
+def test_a_frame_without_missing_cells_and_with_two_words_per_column_trains_the_tree_of_its_numbers():
+    """Such columns have one feature each, so that budgets of columns and of features are the same."""
+    X, y = patients()
+    X = X[["smoker", "alone"]].assign(age=X.age.fillna(0.0), visits=X.visits.fillna(0).astype(int))
+    numbers = X.assign(smoker=(X.smoker == "yes") * 1.0).to_numpy(np.float64)
+    ours, plain = (MargotClassifier(budget=2, **QUICK).fit(rows, y) for rows in (X, numbers))
+    assert ours.encoding_ is not None and plain.encoding_ is None
+    assert ours.tree_.splits.w.tolist() == plain.tree_.splits.w.tolist()
+    assert ours.certificate_.objective == plain.certificate_.objective
+
+
 def test_trees_and_their_files_read_rows_as_they_come(fitted, tmp_path):
     model, X, y = fitted
     model.save(tmp_path / "tree.json")
@@ -131,6 +142,25 @@ def test_rare_words_share_the_place_of_unseen_ones():
     X = pd.DataFrame({"code": words, "x": rng.random(len(words))})
     model = LocalSVMTreeClassifier(depth=1).fit(X, rng.integers(0, 2, len(words)))
     assert len(model.encoding_.columns[0].values) == 32 and model.tree_.n_features == 33
+
+
+def test_words_of_very_few_rows_have_no_feature_unless_they_are_needed():
+    """In 300 rows a word needs 3 rows for a feature; in a column of three words, or without others, it needs none."""
+    rng = np.random.default_rng(0)
+    towns = rng.permutation(
+        np.r_[["Basel"] * 120, ["Bern"] * 90, ["Chur"] * 82, ["Davos"] * 3, ["Egg"] * 2, ["Furna"] * 3]
+    )
+    answers = rng.permutation(np.r_[["yes"] * 200, ["no"] * 99, ["maybe"]])
+    X, y = pd.DataFrame({"town": towns, "answer": answers}), rng.integers(0, 2, 300)
+    model = LocalSVMTreeClassifier(depth=1).fit(X, y)
+    assert model.encoding_.columns[0].values == ("Basel", "Bern", "Chur", "Davos", "Furna")
+    assert model.encoding_.columns[1].values == ("maybe", "no", "yes")
+    rare, unseen = X.iloc[[0, 0]].assign(town=["Egg", "Genf"]).pipe(model.predict)
+    assert rare == unseen
+    named = LocalSVMTreeClassifier(depth=1, handle_unknown="error").fit(X, y)
+    assert "Egg" in named.encoding_.columns[0].values
+    small = LocalSVMTreeClassifier(depth=1).fit(X[:100], y[:100])
+    assert set(small.encoding_.columns[0].values) == set(towns[:100])
 
 
 def test_words_of_an_array_are_named():

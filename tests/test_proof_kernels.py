@@ -200,7 +200,7 @@ def random_samples(rng, m=20, n=3, coarse=False):
         for j in range(n):
             values, code[j] = np.unique(X[j], return_inverse=True)
             levels[j] = len(values)
-    return Samples(X, rng.choice([-1.0, 1.0], m), np.ones((1, m)), code, levels, 1e3)
+    return Samples(X, rng.choice([-1.0, 1.0], m), np.ones((1, m)), code, levels, 1e3, np.zeros(n, np.int8))
 
 
 def worth(samples, members, eps, cols, point):

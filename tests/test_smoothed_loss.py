@@ -14,7 +14,7 @@ def samples_of(X, y, cost, code=None, levels=None):
     n, m = X.T.shape
     code = np.zeros((n, m), np.int64) if code is None else code
     levels = np.full(n, 1 << 20) if levels is None else levels
-    return listed_supports.Samples(np.ascontiguousarray(X.T), y, cost[None, :], code, levels, 1e3)
+    return listed_supports.Samples(np.ascontiguousarray(X.T), y, cost[None, :], code, levels, 1e3, np.zeros(n, np.int8))
 
 
 def table_of(n, theta=None):

@@ -23,6 +23,9 @@ FloatArray = NDArray[np.float64]
 
 #: The largest number of words of a column that have a feature; less frequent ones are "other".
 MAX_LEVELS = 32
+#: Words with fewer rows than this number, and than this share of all rows, are "other", too: trees overfit their rows.
+#: Three words have a feature anyway.
+MIN_ROWS, MIN_SHARE = 10, 0.01
 
 
 def is_plain(columns: Sequence[FrameColumn], categorical: Collection[int] = (), *, dates: bool = False) -> bool:
@@ -47,7 +50,9 @@ def learn_frame_encoding(
     """Learn the encoding of a training frame.
 
     A missing number becomes the median, a missing word the most frequent one, and a 0/1 feature shows where, if cells
-    of the column are missing in training. Columns with no number, and with a single word, are left out.
+    of the column are missing in training. Columns with no number, and with a single word, are left out. A word has a
+    feature if it is one of the 32 most frequent words of its column and, with ``others``, has ten rows or one in a
+    hundred; at least three words of a column have one.
 
     Parameters
     ----------
@@ -113,6 +118,9 @@ def _category(column: FrameColumn, others: bool) -> Category | None:
             f"column {column.name!r} holds {len(frequent)} different words, of which {MAX_LEVELS} have features: the "
             "others cannot be errors; use handle_unknown='ignore', or join words"
         )
+    if others:
+        least = min(MIN_ROWS, MIN_SHARE * len(cells))
+        frequent = [word for k, word in enumerate(frequent) if k < 3 or counts[word] >= least]
     frequent = frequent[:MAX_LEVELS]
     return Category(
         name=column.name, values=tuple(sorted(frequent)), fill=frequent[0], flag="" in cells, typical=frequent[0],

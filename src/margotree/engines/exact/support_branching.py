@@ -36,8 +36,8 @@ Index = NDArray[np.int64]
 _ACCURACY, _OF_GAP = 2e-6, 0.02
 #: Smaller distances of samples, as a share of their largest coordinate, are rounding.
 _ROUGH = 1e-12
-#: The largest number of values of a feature, or group of features, with codes.
-_LEVELS = 16
+#: The largest number of values with codes: of a feature, and of the 0/1 features of a group.
+_LEVELS, _WORDS = 16, 64
 #: The number of samples that are checked first for many values.
 _SOME = 1000
 
@@ -135,11 +135,11 @@ class SupportBrancher:
     def samples(self) -> Samples:
         """The samples in the layout of the kernels, minus their mean."""
         problem = self.problem
-        code, levels = _codes(problem.X, problem.group_of)
+        code, levels, word = feature_codes(problem.X, problem.group_of)
         X = np.ascontiguousarray((problem.X - problem.X.mean(axis=0)).T)
         limit = self.limit if math.isfinite(self.limit) else allowed_value(problem, trivial_tree(problem))
         reach = offset_reach(X.T, limit, problem.eps)
-        return Samples(X, np.array(problem.y), np.outer(problem.C, problem.weight), code, levels, reach)
+        return Samples(X, np.array(problem.y), np.outer(problem.C, problem.weight), code, levels, reach, word)
 
     @cached_property
     def width(self) -> float:
@@ -187,25 +187,27 @@ def unpack(record: Record) -> SupportNode:
     return SupportNode(place=place.astype(np.int64), pools=tuple(pools), proof_node=proof_node)
 
 
-def _codes(X: FloatArray, group_of: Index) -> tuple[Index, Index]:
-    """The numbered values of features that take few values, and the number of values; a large number for other
-    features.
+def feature_codes(X: FloatArray, group_of: Index) -> tuple[Index, Index, NDArray[np.int8]]:
+    """The numbered values of features that take few values, the number of values (a large number for other features),
+    and which features are words.
 
-    Supports have all features of a group, whose first feature has the codes of the group: the 0/1 features of a column
-    of k words take k values together, and not 2^k.
+    Supports have all features of a group. The 0/1 features of a group of several are words: the first one has the codes
+    of all, so that a column of k words takes k values, and not 2^k.
     """
-    code = np.zeros(X.T.shape, np.int64)
+    code, word = np.zeros(X.T.shape, np.int64), np.zeros(X.shape[1], np.int8)
     levels = np.full(X.shape[1], 1 << 20)
-    for group in range(int(np.max(group_of)) + 1):
+    for group in range(int(np.max(group_of, initial=-1)) + 1):
         features = np.flatnonzero(group_of == group)
-        part = X[:, features]
-        if len(np.unique(part[:_SOME], axis=0)) > _LEVELS:
-            continue
-        values, number = np.unique(part, axis=0, return_inverse=True)
-        if len(values) <= _LEVELS:
-            levels[features] = 1
-            code[features[0]], levels[features[0]] = number.ravel(), len(values)
-    return code, levels
+        words = [j for j in features if len(features) > 1 and len(np.unique(X[:, j])) <= 2]
+        for part in [words] * bool(words) + [[j] for j in features if j not in words]:
+            most = _WORDS if part is words else _LEVELS
+            if len(np.unique(X[:_SOME, part], axis=0)) > most:
+                continue
+            values, number = np.unique(X[:, part], axis=0, return_inverse=True)
+            if len(values) <= most:
+                levels[part], word[part] = 1, part is words
+                code[part[0]], levels[part[0]] = number.ravel(), len(values)
+    return code, levels, word
 
 
 class SupportWorker:

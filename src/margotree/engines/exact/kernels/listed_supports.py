@@ -47,6 +47,7 @@ class Samples(NamedTuple):
     code: NDArray[np.int64]
     levels: I8
     reach: float  # the largest possible |b| at any node of a tree better than the incumbent
+    word: NDArray[np.int8]  # 1 for the 0/1 features of groups; the first one of each group has their common codes
 
 
 @kernel()

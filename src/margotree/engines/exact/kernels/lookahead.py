@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from margotree.engines.exact.kernels.listed_supports import Samples
-from margotree.engines.exact.kernels.propagation import FREE, LEFT, RIGHT, propagate
+from margotree.engines.exact.kernels.propagation import FREE, LEFT, MOST_NUMBERS, RIGHT, Words, propagate
 from margotree.engines.node.kernels.vectors import argsort_descending, fill
 from margotree.engines.numba_backend import inner, kernel, struct
 
@@ -86,15 +86,39 @@ def sides_at(place: I8, t: int, side: I1) -> None:
             p = q
 
 
+@inner(allocates=False)
+def count_numbers(samples: Samples, hyperplanes: Hyperplanes, t: int) -> int:
+    """The number of features of tree node ``t``'s support that are not words."""
+    n = 0
+    for r in range(hyperplanes.size[t]):
+        n += samples.word[hyperplanes.cols[t, r]] == 0
+    return n
+
+
 @inner()
-def support_rows(samples: Samples, hyperplanes: Hyperplanes, t: int) -> F8:
-    """The features of tree node ``t``'s support, one per row."""
-    d = hyperplanes.size[t]
-    Z = np.empty((d, samples.y.size))
+def numbers_and_words(samples: Samples, hyperplanes: Hyperplanes, t: int) -> tuple[F8, Words]:
+    """The features of tree node ``t``'s support that are not words, one per row, and its words."""
+    d, m = hyperplanes.size[t], samples.y.size
+    Z, n = np.empty((count_numbers(samples, hyperplanes, t), m)), 0
+    code, levels, k = np.empty((d, m), np.int64), np.empty(d, np.int64), 0
     for r in range(d):
-        for i in range(samples.y.size):
-            Z[r, i] = samples.X[hyperplanes.cols[t, r], i]
-    return Z
+        j = hyperplanes.cols[t, r]
+        if samples.word[j] == 0:
+            for i in range(m):
+                Z[n, i] = samples.X[j, i]
+            n += 1
+        elif samples.levels[j] > 1:
+            for i in range(m):
+                code[k, i] = samples.code[j, i]
+            levels[k] = samples.levels[j]
+            k += 1
+    return Z, Words(code[:k], levels[:k])
+
+
+@inner(allocates=False)
+def implies_sides(samples: Samples, hyperplanes: Hyperplanes, t: int) -> bool:
+    """Whether placed samples can imply the sides of others at tree node ``t``."""
+    return bool(hyperplanes.decided[t] == 1 and count_numbers(samples, hyperplanes, t) <= MOST_NUMBERS)
 
 
 @kernel()
@@ -103,10 +127,11 @@ def settle_sides(samples: Samples, hyperplanes: Hyperplanes, place: I8, min_dist
     T = hyperplanes.size.size
     side = np.empty(place.size, np.int8)
     for t in range(T // 2):
-        if hyperplanes.decided[t] == 0:
+        if not implies_sides(samples, hyperplanes, t):
             continue
         sides_at(place, t, side)
-        if not propagate(support_rows(samples, hyperplanes, t), side, min_distance):
+        Z, words = numbers_and_words(samples, hyperplanes, t)
+        if not propagate(Z, words, side, min_distance):
             return False
         for i in range(place.size):
             if place[i] == t and side[i] != FREE:
@@ -218,11 +243,11 @@ def sides_after(
         sides[1, j] = sides[0, j]
     sides[0, i] = LEFT
     sides[1, i] = RIGHT
-    if hyperplanes.decided[t] == 0 or hyperplanes.size[t] > 2:
+    if not implies_sides(samples, hyperplanes, t):
         return True, True
-    Z = support_rows(samples, hyperplanes, t)
-    left = propagate(Z, sides[0], min_distance)
-    right = propagate(Z, sides[1], min_distance)
+    Z, words = numbers_and_words(samples, hyperplanes, t)
+    left = propagate(Z, words, sides[0], min_distance)
+    right = propagate(Z, words, sides[1], min_distance)
     return left, right
 
 

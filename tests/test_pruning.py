@@ -11,6 +11,7 @@ import margotree
 from easy import easy_rows, write_rows
 from margotree import HFSMargotClassifierCV, LocalSVMTreeClassifier, MargotClassifier, MargotClassifierCV
 from margotree.cli import exit_codes, main
+from margotree.cli.commands.fit import chosen_settings
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import PENALTIES, Pruning, Tree
@@ -203,6 +204,7 @@ def test_the_penalty_is_chosen_on_the_folds():
     assert chosen.chosen and chosen.score >= best.score - 0.02 - 1e-9
     assert chosen.numbers_to_read <= best.numbers_to_read
     assert points[None].score == pytest.approx(model.best_score_)
+    assert chosen_settings(model)["prune"] == model.prune_ and "prune" not in chosen_settings(plain)
 
 
 def test_no_choice_of_a_penalty_without_budgets_or_with_another_score():

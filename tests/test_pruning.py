@@ -191,7 +191,7 @@ def test_the_parameter_prunes_before_rounding():
 
 def test_the_penalty_is_chosen_on_the_folds():
     X, y = noisy(n=300)
-    options = {"depths": [2], "Cs": [100.0, 1000.0], "cv": 3, "round": None, **QUICK}
+    options = {"depths": [2], "Cs": [100.0, 1000.0], "cv": 3, "round": None, **QUICK, "time_limit": 60}
     model = MargotClassifierCV(budgets=[3], **options).fit(X, y)
     plain = MargotClassifierCV(budgets=[3], prune=None, **options).fit(X, y)
     assert model.prune_ in PENALTIES and plain.prune_ is None and not len(plain.pruning_frontier_)

@@ -112,6 +112,20 @@ def test_pruned_and_rounded_trees_are_verified_and_saved(case):
     assert [names["predict"](row) for row in X.tolist()] == rounded.predict(X).tolist()
 
 
+def test_probabilities_are_those_of_the_pruned_tree():
+    X, y = noisy()
+    options = {"depth": 2, "C": 10.0, "budget": 3, "node_limit": 20, "engine": "alternating", "time_limit": None}
+    tree = trained(X, y, proba="margin")
+    pruned = tree.pruned(X, y, penalty=0.01)
+    assert np.mean(pruned.predict(X) != tree.predict(X)) > 0
+    for leaf in np.unique(pruned.apply(X)):
+        here = pruned.apply(X) == leaf
+        assert pruned.predict_proba(X)[here, 1] == pytest.approx(np.full(here.sum(), y[here].mean()))
+    model = MargotClassifier(**options, proba="margin", prune=0.01).fit(X, y)
+    assert (model.predict_proba(X).argmax(axis=1) == model.predict(X)).all()
+    assert len(np.unique(model.predict_proba(X)[:, 1])) > len(np.unique(model.tree_.apply(X)))
+
+
 def test_rounding_alone_is_not_called_pruning():
     X, y = noisy()
     certificate = trained(X, y).rounded(X, y).certificate

@@ -215,7 +215,8 @@ class Tree(HyperplaneTree):
         numbers to read: no split, a part of its features, or a single feature, each with the best threshold. This is
         the pruning by cost and complexity of CART, with the parts of a split in place of whole splits; a split of a
         single feature may also be added. The objective is computed again; the bound of the certificate stays, and the
-        certificate says what pruning cost. The numbers of the result are long: :meth:`rounded` shortens them.
+        certificate says what pruning cost. The numbers of the result are long: :meth:`rounded` shortens them. Its
+        probabilities are the class shares of leaves; an estimator with ``prune`` fits those of its parameter ``proba``.
 
         Parameters
         ----------
@@ -238,9 +239,9 @@ class Tree(HyperplaneTree):
         """Return the tree with the hyperplanes of a result of pruning, and the counts of its training samples."""
         weight = np.ones(len(np.asarray(y))) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         certificate = self.certificate and self.certificate.after_pruning(found.objective, found.relabelled)
-        return replace(self, splits=found.splits, rules={}, certificate=certificate).counted(
-            X, labels.class_positions(self.classes, y), weight
-        )
+        # The trained rule of probabilities is about the distances from the trained splits.
+        pruned = replace(self, splits=found.splits, rules={}, certificate=certificate, probabilities=LeafShares())
+        return pruned.counted(X, labels.class_positions(self.classes, y), weight)
 
     def _text_parts(self, style: text.TextStyle) -> text.TextParts:
         return text.ClassParts(self)

@@ -1,7 +1,8 @@
 """Pruning of a trained tree: fewer numbers to read, as long as they do not save enough errors.
 
-Nodes are visited from the bottom to the top, again and again.  At each node, with the other splits fixed, the split is
-replaced by the one with the smallest sum of
+Nodes are visited from the bottom to the top, again and again, as in tree alternating optimization (Carreira-Perpiñán
+and Tavallali, 2018).  At each node, with the other splits fixed, the split is replaced by the one with the smallest sum
+of
 
 - the weight of the training samples that are predicted wrong, and
 - a penalty for every number to read.

@@ -8,10 +8,12 @@ for each method, on how many tables the reference (``--reference``) is more and 
 ``--picture FILE`` draws the means.  Every method runs on one thread; ``--clock cpu`` measures limits and seconds in
 processor time.
 
-Our trees ("d3 b2": depth 3, two features per split) are rounded, and their numbers to read are those of
+Our trees ("d3 b2": depth 3, two features per split) are pruned with a penalty that is chosen on the folds (those with
+all features per split are not), and rounded; their numbers to read are those of
 ``Tree.numbers_to_read``: 1 for a split of one feature, k + 1 for one of k features.  The others are counted likewise:
 
-- CART: 1 per split, without splits between leaves of one label (scikit-learn prints these, too: column ``splits``);
+- CART: 1 per split, without splits between leaves of one label (scikit-learn prints these, too: column ``splits``,
+  "as printed" in the tables);
 - FIGS: 1 per split and 1 per leaf, because the values of leaves are added;
 - RuleFit: 1 per condition and 1 per coefficient; logistic regression: 1 per coefficient, constants included;
 - EBM: the values of all bins; boosted trees: thresholds and values of all nodes.
@@ -288,7 +290,7 @@ def measured_rounding(
 
 def chosen(model: Any) -> str:
     if hasattr(model, "depth_"):
-        return f"depth={model.depth_} C={model.C_} budget={model.budget_}"
+        return f"depth={model.depth_} C={model.C_} budget={model.budget_} prune={model.prune_}"
     return " ".join(f"{name}={value}" for name, value in getattr(model, "best_params_", {}).items())
 
 
@@ -335,6 +337,7 @@ class Summary:
     brier: float
     numbers: float
     numbers_error: float
+    printed: float
     seconds: float
     better: int
     worse: int
@@ -373,6 +376,7 @@ def summaries(rows: list[Row], reference: str) -> tuple[list[str], list[str], li
                 brier=values(name, "brier").mean(),
                 numbers=numbers.mean(),
                 numbers_error=error(numbers),
+                printed=values(name, "splits").mean(),
                 seconds=values(name, "seconds").mean(),
                 better=int(np.sum(against > 1e-9)),
                 worse=int(np.sum(against < -1e-9)),
@@ -392,13 +396,13 @@ def show(rows: list[Row], reference: str) -> None:
             print(f"\n{kind}: no table on which every method ran")
             continue
         print(f"\n{kind}: {len(tables)} ({', '.join(tables)}), {len(seeds)} seeds\n")
-        print(f"| method | accuracy, % | numbers to read | Brier | seconds | {reference} better, worse |")
-        print("| --- |" + " ---: |" * 5)
+        print(f"| method | accuracy, % | numbers to read | as printed | Brier | seconds | {reference} better, worse |")
+        print("| --- |" + " ---: |" * 6)
         for one in sorted(found, key=lambda one: -one.accuracy):
             print(
                 f"| {one.method} | {_with_error(one.accuracy, one.accuracy_error)} | "
-                f"{_with_error(one.numbers, one.numbers_error)} | {one.brier:.3f} | {one.seconds:.1f} | "
-                f"{one.better}, {one.worse} |"
+                f"{_with_error(one.numbers, one.numbers_error)} | {_or_nothing(one.printed)} | {one.brier:.3f} | "
+                f"{one.seconds:.1f} | {one.better}, {one.worse} |"
             )
 
     show_rounding(rows)
@@ -433,6 +437,10 @@ def _is_short(row: Row) -> bool:
 
 def _is_correct(row: Row) -> bool:
     return float(row["correct"]) == 1
+
+
+def _or_nothing(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.1f}"
 
 
 def _with_error(mean: float, error: float) -> str:

@@ -45,19 +45,19 @@ _MARGIN_OPTIONS = frozenset({"C", "band", "no_scale", "max_weight", "node_limit"
 MODELS = {
     "margot": Model(
         "MargotClassifier",
-        _MARGIN_OPTIONS | {"engine", "gap", "scheduler"},
+        _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "prune"},
         "splits use all features",
         "MargotRegressor",
     ),
     "hfs": Model(
         "HFSMargotClassifier",
-        _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "budget"},
+        _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "prune", "budget"},
         "at most BUDGET features per split",
         "HFSMargotRegressor",
     ),
     "sfs": Model(
         "SFSMargotClassifier",
-        _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "budget", "alpha"},
+        _MARGIN_OPTIONS | {"engine", "gap", "scheduler", "prune", "budget", "alpha"},
         "penalty ALPHA for each feature beyond BUDGET",
         "SFSMargotRegressor",
     ),
@@ -79,7 +79,7 @@ MULTI_CLASS = frozenset(MODELS) - {"mmsvm"}
 
 
 #: Options of classifiers only, and of regressors only.
-_OF_CLASSES = frozenset({"max_weight", "proba", "round", "class_weight"})
+_OF_CLASSES = frozenset({"max_weight", "proba", "round", "prune", "class_weight"})
 _OF_NUMBERS = frozenset({"leaf_budget", "epsilon", "loss"})
 
 
@@ -161,6 +161,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--round", type=_rounding, metavar="HOW",
         help="short numbers: auto (as few digits as keep every label of a training row), points (whole numbers as "
         "weights), a number of digits, or no (auto; margot, hfs, sfs, local)",
+    )  # fmt: skip
+    group.add_argument(
+        "--prune", type=_pruning, metavar="HOW",
+        help="fewer numbers to read: the share of the training rows, such as 0.003, that a number has to save from a "
+        "wrong label, auto (chosen by cross-validation, with budgets), or no (auto if hyperparameters are chosen, "
+        "otherwise no; margot, hfs, sfs)",
     )  # fmt: skip
     group.add_argument(
         "--no-scale",
@@ -250,6 +256,12 @@ def estimator(args: argparse.Namespace, samples: Samples, verbose: int) -> Any:
             continue
         if option not in model.options | (_OF_NUMBERS if samples.is_numeric else frozenset()):
             raise CommandError(_not_applicable(option, args.model), USAGE)
+        if option == "prune":
+            if value == "auto":
+                raise CommandError(
+                    "--prune auto needs hyperparameters that are chosen; name a share or use --auto", USAGE
+                )
+            value = None if value == "no" else value
         settings[name] = None if option == "no_scale" else value
     if "round" in model.options and not samples.is_numeric:
         settings["round"] = _round_parameter(args)
@@ -306,7 +318,7 @@ def cv_estimator(args: argparse.Namespace, samples: Samples, verbose: int, folds
         if option in _LIST_PARAMETERS:
             settings[_LIST_PARAMETERS[option]] = [value]
         else:
-            settings[name] = None if option == "no_scale" else value
+            settings[name] = None if option == "no_scale" or value == "no" else value
     if samples.is_numeric:
         return margotree.MargotRegressorCV(**settings)
     settings["round"] = _round_parameter(args)
@@ -358,7 +370,7 @@ _PARAMETERS = {
     "C": "C", "budget": "budget", "alpha": "alpha", "band": "band", "max_weight": "max_weight", "engine": "engine",
     "gap": "gap", "node_limit": "node_limit", "scheduler": "scheduler", "min_leaf": "min_samples_leaf",
     "mu": "mu", "c1": "c1", "c2": "c2", "c3": "c3", "no_scale": "scale",
-    "round": "round", "proba": "proba", "leaf_budget": "leaf_budget", "epsilon": "epsilon",
+    "round": "round", "prune": "prune", "proba": "proba", "leaf_budget": "leaf_budget", "epsilon": "epsilon",
     "loss": "loss",
 }  # fmt: skip
 
@@ -408,6 +420,18 @@ def _rounding(text: str) -> str | int:
     if text.isdigit() and 1 <= int(text) <= 9:
         return int(text)
     raise argparse.ArgumentTypeError(f"expected auto, points, no, or a number of digits from 1 to 9, got {text!r}")
+
+
+def _pruning(text: str) -> str | float:
+    if text in {"auto", "no"}:
+        return text
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1 such as 0.003, auto, or no, got {text!r}")
+    return share
 
 
 def _leaf_size(text: str) -> int | float:

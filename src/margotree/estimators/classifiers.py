@@ -71,11 +71,18 @@ class TreeClassifier(ClassifierMixin, TreeEstimator[ClassSamples, Tree]):
         return {"whole": whole, "spelling": () if whole else tuple(map(str, tree.classes.tolist()))}
 
     def _completed(self, tree: Tree, samples: ClassSamples, problem: Any) -> Tree:
-        return self._with_probabilities(self._rounded(tree, samples), samples, problem)
+        return self._with_probabilities(self._rounded(self._pruned(tree, samples), samples), samples, problem)
 
     def _with_probabilities(self, tree: Tree, samples: ClassSamples, problem: TrainingProblem) -> Tree:
         """The tree with the rule of probabilities that the parameter ``proba`` names, if there is one."""
         return tree
+
+    def _pruned(self, tree: Tree, samples: ClassSamples) -> Tree:
+        """The tree with fewer numbers to read, if the parameter ``prune`` is a penalty."""
+        penalty = getattr(self, "prune", None)
+        if penalty is None:
+            return tree
+        return tree.pruned(samples.X, samples.classes[samples.y], samples.weight, penalty=float(penalty))
 
     def _rounded(self, tree: Tree, samples: ClassSamples) -> Tree:
         """The tree with short numbers, if the parameter ``round`` says so."""

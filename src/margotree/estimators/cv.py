@@ -16,7 +16,7 @@ from margotree.estimators.cv_settings import Setting, settings
 from margotree.estimators.fit_warnings import RareClassWarning, rare_class_warning
 from margotree.estimators.input_data import ClassSamples, merge_duplicates
 from margotree.estimators.margot import MargotClassifier
-from margotree.estimators.parameters import with_defaults
+from margotree.estimators.parameters import CV_CONSTRAINTS, with_defaults
 from margotree.model_selection import rows_right, stratified_folds
 from margotree.tree import Scaling, Tree
 
@@ -81,6 +81,11 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         1: a line per fold; 2: also a line per fit.
     round : None, "auto", "points" or int, default "auto"
         Short numbers of the final tree, as in :class:`~margotree.MargotClassifier`.  Fits on folds are not rounded.
+    prune : "auto", float or None, default "auto"
+        The penalty with which the final tree is pruned, as in :class:`~margotree.MargotClassifier`.  "auto": with
+        ``budgets`` and the default ``scoring``, none or one of eight penalties from 0.0005 to 0.015, by the trees of
+        the chosen setting on the folds: the one with the fewest numbers to read within one standard error of the best,
+        and at most 0.02 below it.
     band, scale, class_weight, proba, gap, eps, categorical_features, dates, handle_unknown
         As in :class:`~margotree.MargotClassifier`.
 
@@ -105,13 +110,18 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         of the shallowest ones is used.
     frontier_ : Frontier
         Score, standard error and numbers to read of each setting that has a score; prints as a table, and
-        :func:`margotree.plots.plot_frontier` draws it.
+        :func:`margotree.plots.plot_frontier` draws it.  The trees are not pruned.
+    prune_ : float or None
+        The penalty with which the final tree was pruned.
+    pruning_frontier_ : Frontier
+        The same for the penalties of pruning, with the trees of the chosen setting; empty if there was no choice.
     interrupted_ : bool
         Whether Ctrl-C ended the choice, which was then made among the complete fits.
     tree_, certificate_, classes_, n_features_in_, feature_names_in_, selected_features_, encoding_
         As in :class:`~margotree.MargotClassifier`.
     """
 
+    _constraints = CV_CONSTRAINTS
     _exact = MargotClassifier
     _preliminary_search, _fold_search, _final_search = _PreliminarySearch, _FoldSearch, _FinalSearch
 
@@ -135,6 +145,7 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         random_state: Any = 0,
         verbose: int = 0,
         round: Any = "auto",
+        prune: Any = "auto",
         eps: Any = DEPRECATED,
         categorical_features: Any = "from_dtype",
         dates: str = "error",
@@ -157,6 +168,7 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         self.random_state = random_state
         self.verbose = verbose
         self.round = round
+        self.prune = prune
         self.eps = eps
         self.categorical_features = categorical_features
         self.dates = dates
@@ -200,7 +212,10 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         return {"proba": "leaf" if self.scoring is None else self.proba}
 
     def _last_options(self) -> dict[str, Any]:
-        return {"round": self.round}
+        return {"round": self.round, "prune": self.prune_}
+
+    def _chooses_pruning(self) -> bool:
+        return isinstance(self.prune, str) and self.budgets is not None and self.scoring is None
 
     def _data_warnings(self, samples: ClassSamples) -> list[tuple[str, type[UserWarning]]]:
         return [(rare_class_warning(samples), RareClassWarning)]

@@ -26,7 +26,7 @@ from margotree.estimators.encoded_input import FROM_DTYPE
 from margotree.estimators.fit_warnings import CutOffWarning, cut_off_fits_warning
 from margotree.estimators.margin import MarginTreeEstimator
 from margotree.estimators.parameters import check_parameters
-from margotree.model_selection import CrossValidation, Fold, Frontier, Race
+from margotree.model_selection import CrossValidation, Fold, Frontier, Race, choose_penalty
 from margotree.model_selection import Samples as FoldSamples
 from margotree.model_selection.cross_validation import fit_from
 from margotree.model_selection.race import MAX_SCORE_BELOW
@@ -37,6 +37,8 @@ from margotree.tree import HyperplaneTree, Scaling
 
 #: Shares of the time: of the limit for the choice, and of the remaining time for the initial tree of the final fit.
 _CHOICE_SHARE, _START_SHARE = 0.6, 0.6
+#: The choice of the penalty of pruning may exceed the time of the choice of a setting by this share.
+_PRUNING_SHARE = 0.25
 #: The largest numbers of training samples on a preliminary fold and on a fold; of more a subsample is used.
 _MAX_PRELIMINARY_ROWS, _MAX_FOLD_ROWS = 1000, 4000
 #: The exact search of the final fit gets this share of the seconds of the fit before it, and at least these seconds.
@@ -160,6 +162,10 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
         """Parameters of the last fit alone."""
         return {}
 
+    def _chooses_pruning(self) -> bool:
+        """Whether the penalty of pruning is chosen on the trees of the folds."""
+        return False
+
     def _data_warnings(self, samples: AnySamples) -> list[tuple[str, type[UserWarning]]]:
         """Messages and categories of possible warnings about the data."""
         return []
@@ -173,8 +179,11 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
         self, samples: AnySamples, candidates: list[Setting], data: tuple[Any, Any, Any], seconds: float, seed: int
     ) -> tuple[Setting, list[HyperplaneTree]]:
         """The chosen setting, and its trees on a fold: its own, and those of smaller budgets."""
+        pruning_ends = time.monotonic() + (1.0 + _PRUNING_SHARE) * seconds
         fold_samples, folds = self._folds(samples, data, seed)
         self.settings_ = [setting.params for setting in candidates]
+        given = getattr(self, "prune", None)
+        self.prune_, self.pruning_frontier_ = None if isinstance(given, str) else given, Frontier([])
         self.interrupted_, self.cut_off_ = False, np.zeros((len(candidates), len(folds)), dtype=bool)
         if len(candidates) == 1 or not folds:
             self.scores_ = np.full((len(candidates), len(folds)), np.nan)
@@ -204,6 +213,11 @@ class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):
         self.best_score_ = math.nan if best is None else float(fits.score_table().means()[best])
         if best is None:
             return _default_setting(candidates), []
+        if self._chooses_pruning() and not self.interrupted_:
+            pruning = choose_penalty(
+                fits, best, max_below=self._max_below, must_stop=lambda: time.monotonic() > pruning_ends
+            )
+            self.prune_, self.pruning_frontier_ = pruning.penalty, pruning.frontier
         trees = [fits.tree(k) for k in range(len(candidates)) if fits.differ_in_budget(k, best)]
         return candidates[best], [tree for tree in trees if tree is not None]
 

@@ -75,6 +75,10 @@ class MargotClassifier(MarginTreeClassifier):
         labels of training samples change, otherwise more; features and splits that hardly any of these labels depends
         on are left out.  "points": the same with whole numbers as weights.  A number: at most this many digits of a
         weight.  None: the trained tree as it is.  The certificate states what rounding cost.
+    prune : float or None, default None
+        Remove features and splits, or replace a split by one of a single feature, where a number to read saves less
+        than this share of the training samples from a wrong label; see :meth:`margotree.tree.Tree.pruned`.  0.003 is a
+        start.  None: no pruning.  The certificate states what pruning cost.
     eps : float or "auto"
         Deprecated name of ``band``, removed in 0.3.
     categorical_features : "from_dtype" or list, default "from_dtype"
@@ -124,6 +128,7 @@ class MargotClassifier(MarginTreeClassifier):
         proof: Any = None,
         scheduler: Any = None,
         round: Any = None,
+        prune: float | None = None,
         eps: Any = DEPRECATED,
         categorical_features: Any = "from_dtype",
         dates: str = "error",
@@ -149,6 +154,7 @@ class MargotClassifier(MarginTreeClassifier):
         self.proof = proof
         self.scheduler = scheduler
         self.round = round
+        self.prune = prune
         self.eps = eps
         self.categorical_features = categorical_features
         self.dates = dates

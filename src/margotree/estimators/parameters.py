@@ -89,8 +89,19 @@ CONSTRAINTS: Mapping[str, Constraint] = {
         lambda v: v is None or (isinstance(v, str) and v in {"auto", "points"}) or (_whole(v) and 1 <= v <= 9),
         "'auto', 'points', a number of digits from 1 to 9, or None",
     ),
+    "prune": Constraint(lambda v: v is None or _number(v, 0.0, 1.0), "a number in the range [0, 1], or None"),
     "proba": Constraint(lambda v: isinstance(v, str) and v in PROBA, "'margin', 'smoothed' or 'leaf'"),
     "verbose": Constraint(lambda v: _number(v, 0.0) or isinstance(v, bool), "0, 1 or 2"),
+}
+
+
+#: The same for the estimators that choose their hyperparameters by cross-validation.
+CV_CONSTRAINTS: Mapping[str, Constraint] = {
+    **CONSTRAINTS,
+    "prune": Constraint(
+        lambda v: v is None or (isinstance(v, str) and v == "auto") or _number(v, 0.0, 1.0),
+        "'auto', a number in the range [0, 1], or None",
+    ),
 }
 
 

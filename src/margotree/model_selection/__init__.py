@@ -2,6 +2,7 @@
 
 - ``cross_validation``: :class:`CrossValidation`, the fits of all settings on all folds; start reading here
 - ``race``: :class:`Race`, which settings are fitted on further folds, and which one is chosen
+- ``pruning_choice``: the choice of the penalty of pruning, on the trees of the folds
 - ``scores``, ``frontier``: scores with standard errors, and the settings by score and numbers to read
 - ``folds``: folds and subsamples of their training rows
 - ``fit_chains``: run fits in parallel
@@ -17,6 +18,7 @@
 from margotree.model_selection.cross_validation import CrossValidation, Samples, SearchError
 from margotree.model_selection.folds import Fold, stratified_folds
 from margotree.model_selection.frontier import Frontier, FrontierPoint
+from margotree.model_selection.pruning_choice import PruningChoice, choose_penalty
 from margotree.model_selection.race import Race
 from margotree.model_selection.result_rows import Rows, RowsError
 from margotree.model_selection.rules import RULES, FewestFeatures, best_accuracy, n_features_used, scoring
@@ -31,6 +33,7 @@ __all__ = [
     "Fold",
     "Frontier",
     "FrontierPoint",
+    "PruningChoice",
     "Race",
     "Rows",
     "RowsError",
@@ -42,6 +45,7 @@ __all__ = [
     "Stability",
     "TreeSearchCV",
     "best_accuracy",
+    "choose_penalty",
     "n_features_used",
     "rows_right",
     "scoring",

@@ -189,7 +189,7 @@ class CrossValidation:
         scores = self._all_scores()
         scores[:, :first] = scores[:, end:] = np.nan
         row_scores = {job: row["row_scores"] for job, row in self._scored() if "row_scores" in row}
-        return ScoreTable(scores, row_scores, [self._test_weight(fold) for fold in self.folds])
+        return ScoreTable(scores, row_scores, [self.test_weight(f) for f in range(len(self.folds))])
 
     def _remaining(self) -> list[int]:
         """The settings that remain in the race; all of them without a race."""
@@ -225,7 +225,9 @@ class CrossValidation:
         """The fits that have a score, with their rows."""
         return ((job, row) for job, row in self.rows.items() if job not in self.cut_off and "test" in row["scores"])
 
-    def _test_weight(self, fold: Fold) -> NDArray[np.float64]:
+    def test_weight(self, f: int) -> NDArray[np.float64]:
+        """The weights of the test rows of a fold."""
+        fold = self.folds[f]
         weight = self.samples.part(fold.test)[2] if self.weigh_scores else None
         return np.ones(len(fold.test)) if weight is None else weight
 
@@ -233,6 +235,11 @@ class CrossValidation:
         """The tree of setting ``k`` on the last fold on which it was fitted."""
         trees = [row["tree"] for (setting, _), row in sorted(self._scored(), key=lambda one: one[0]) if setting == k]
         return tree_from_dict(trees[-1]) if trees else None
+
+    def trees(self, k: int) -> dict[int, HyperplaneTree]:
+        """The trees of setting ``k`` by fold, without preliminary folds."""
+        rows = {f: row for (setting, f), row in self._scored() if setting == k and f >= self.n_preliminary}
+        return {f: tree_from_dict(rows[f]["tree"]) for f in sorted(rows)}
 
     def any_setting_complete(self) -> bool:
         """Whether some setting has a score on every fold."""

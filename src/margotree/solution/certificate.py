@@ -61,6 +61,10 @@ _EARLIER_WORDING = {
 }
 
 
+#: What may change a tree after the search.
+_ROUNDING, _PRUNING = "rounding", "pruning"
+
+
 def relative_gap(objective: float, bound: float) -> float:
     """Return (objective - bound) / objective; infinite without a bound."""
     if (math.isinf(bound) and bound < 0) or not math.isfinite(objective):
@@ -137,9 +141,12 @@ class Certificate:
     warnings : tuple of str
         Warnings about the fit.
     before_rounding : float
-        The objective of the trained tree, if its numbers were rounded afterwards; ``nan`` if not.
+        The objective of the trained tree, if it was pruned or its numbers were rounded afterwards; ``nan`` if not.
     relabelled : float
-        The share of the training samples, by weight, whose label changed by rounding.
+        The share of the training samples, by weight, whose label changed by pruning or rounding; after both the sum of
+        the two shares, which is an upper limit.
+    changed_by : str
+        "rounding", "pruning", or "pruning and rounding".
     units : str
         The units of the objective, if targets were standardised; empty for classes.
     """
@@ -161,6 +168,7 @@ class Certificate:
     warnings: tuple[str, ...] = ()
     before_rounding: float = math.nan
     relabelled: float = 0.0
+    changed_by: str = _ROUNDING
     units: str = ""
 
     def __post_init__(self) -> None:
@@ -201,24 +209,42 @@ class Certificate:
 
     @property
     def rounded(self) -> bool:
-        """Whether the numbers of the tree were rounded after the search."""
+        """Whether the tree was pruned or its numbers were rounded after the search."""
         return not math.isnan(self.before_rounding)
+
+    @property
+    def pruned(self) -> bool:
+        """Whether the tree was pruned after the search."""
+        return self.rounded and self.changed_by != _ROUNDING
+
+    def after_pruning(self, objective: float, relabelled: float) -> Certificate:
+        """Return the certificate of the pruned tree, for which the bound holds, too."""
+        return self._after(objective, relabelled + self.relabelled, _PRUNING)
 
     def after_rounding(self, objective: float, relabelled: float) -> Certificate:
         """Return the certificate of the tree with rounded numbers, for which the bound holds, too."""
+        if self.pruned:
+            return self._after(objective, relabelled + self.relabelled, f"{_PRUNING} and {_ROUNDING}")
+        return self._after(objective, relabelled, _ROUNDING)
+
+    def _after(self, objective: float, relabelled: float, changed_by: str) -> Certificate:
         before = self.before_rounding if self.rounded else self.objective
-        return self.with_(objective=objective, before_rounding=before, relabelled=relabelled)
+        return self.with_(
+            objective=objective, before_rounding=before, relabelled=min(relabelled, 1.0), changed_by=changed_by
+        )
 
     @property
     def rounding_statement(self) -> str:
-        """What rounding cost, as a sentence; empty if the numbers were not rounded."""
+        """What pruning and rounding cost, as a sentence; empty if there was neither."""
         if not self.rounded:
             return ""
         change = self.objective / self.before_rounding - 1 if self.before_rounding else 0.0
         verb = "raised" if change >= 0 else "lowered"
-        labels = f"{100 * self.relabelled:.3g} % of the training labels" if self.relabelled else "no training label"
+        at_most = "at most " if self.changed_by == f"{_PRUNING} and {_ROUNDING}" else ""
+        share = f"{at_most}{100 * self.relabelled:.3g} %"
+        labels = f"{share} of the training labels" if self.relabelled else "no training label"
         tree = " of an optimal tree" if self._optimal_before_rounding else ""
-        return f"rounding changed {labels} and {verb} the objective{tree} by {_percent(abs(change))}"
+        return f"{self.changed_by} changed {labels} and {verb} the objective{tree} by {_percent(abs(change))}"
 
     @property
     def _optimal_before_rounding(self) -> bool:
@@ -245,7 +271,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values; infinities and NaN become strings."""
-        record = {k: _plain(v) for k, v in asdict(self).items() if k != "units" or v}
+        left_out = {"units": "", "changed_by": _ROUNDING}
+        record = {k: _plain(v) for k, v in asdict(self).items() if left_out.get(k) != v}
         return record | {"gap": _plain(self.gap), "proved": str(self.proved)}
 
     @classmethod
@@ -302,7 +329,7 @@ class Certificate:
         if self.units:
             lines.append(f"units: {self.units}")
         if self.rounded:
-            lines.insert(1, f"objective before rounding {self.before_rounding:.6g}")
+            lines.insert(1, f"objective before {self.changed_by} {self.before_rounding:.6g}")
         if self.restriction:
             lines.append(f"the proof holds only under: {self.restriction}")
         return "\n".join(lines + [f"warning: {w}" for w in self.warnings])

@@ -15,6 +15,7 @@
 - ``contributions``: what features contribute to predictions, and their importance
 - ``intervals``: prediction intervals of trees of numbers
 - ``sample_paths``: the paths of many samples with labels, for plots and report pages
+- ``pruning``: fewer numbers to read; ``rounding``, ``rules``: short numbers; ``node_objective``: what both compute
 - ``verification``: objective and feasibility recomputed from the training data
 - ``file``, ``schema``, ``labels``: saved trees as JSON, the checks of their entries, and class labels in JSON
 - ``proof_summary``: the note of a checked proof
@@ -29,6 +30,7 @@ from margotree.tree.contributions import Attributions
 from margotree.tree.decision_path import Path, Step
 from margotree.tree.file import TreeFileError
 from margotree.tree.protocol import Split
+from margotree.tree.pruning import PENALTIES, Pruning
 from margotree.tree.regression import RegressionTree
 from margotree.tree.scaling import Scaling, TargetScaling
 from margotree.tree.tree import Tree
@@ -49,10 +51,12 @@ def tree_from_dict(record: dict[str, Any]) -> Tree | RegressionTree:
 
 
 __all__ = [
+    "PENALTIES",
     "SELECTED",
     "Attributions",
     "HyperplaneTree",
     "Path",
+    "Pruning",
     "RegressionTree",
     "Scaling",
     "Split",

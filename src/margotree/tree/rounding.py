@@ -16,8 +16,7 @@ tree, too.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Decimal
 from itertools import product
@@ -26,10 +25,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Problem, Splits, topology
-from margotree.problem.routing import TIE, goes_right
-from margotree.problem.tasks.base import NO_CHOICE
+from margotree.problem.routing import goes_right
 from margotree.solution import VerificationError
 from margotree.tree.labels import class_positions
+from margotree.tree.node_objective import NodeObjective
 from margotree.tree.outline import never_splits, outline
 from margotree.tree.protocol import TreeLike
 from margotree.tree.rules import RoundedRule, decimal_text
@@ -60,17 +59,8 @@ _SHARE_OF_GAP = 0.05
 #: sum cannot change the side.
 _CLEAR = 1e-10
 
-#: The number of steps of the search for the factor of a rule, and the range of its logarithm around that of the trained
-#: split.
-_STEPS, _RANGE = 32, 7.0
-
 #: Shorter numbers may make the objective of a node larger by this share.
 _OBJECTIVE_LOSS = 0.1
-
-#: The offset of a last-level node that sends all samples to its left leaf, if a larger absolute value is worse.
-_CLEARLY_LEFT = 1e-3
-
-_SMALLEST = 1e-300
 
 
 def round_tree(
@@ -171,7 +161,7 @@ class _Rounding:
     ) -> None:
         code = class_positions(tree.classes, y)
         weight = np.ones(len(code)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self.tree, self.problem, self.digits, self.style = tree, problem, digits, style
+        self.tree, self.nodes, self.digits, self.style = tree, NodeObjective(problem), digits, style
         self.X, self.code, self.weight = tree.given(X)[weight > 0], code[weight > 0], weight[weight > 0]
         self.at = np.zeros(len(self.X), dtype=np.int64)
         self.label = tree.leaf_class[tree.apply(self.X) - tree.n_nodes]
@@ -233,10 +223,7 @@ class _Rounding:
 
     def _remove_split(self, t: int, rows: IndexArray, side: int) -> None:
         """Set the weights of a node to 0, and its offset to the best one that sends all samples to ``side``."""
-        least = self.problem.eps if t < self.problem.n_upper else _CLEARLY_LEFT
-        values = [0.0, 1.0] if side == 1 else [-least, -max(1.0, least)]
-        self.w[t] = 0.0
-        self.b[t] = min(values, key=lambda b: self._loss(t, rows, np.full(len(rows), b)))
+        self.w[t], self.b[t] = 0.0, self.nodes.best_offset(t, rows, side)
 
     # -- rules --------------------------------------------------------------------------------------------------
 
@@ -297,7 +284,9 @@ class _Rounding:
         w = np.zeros(self.tree.n_features)
         w[features] = self.tree.splits.w[t][features]
         limit = ordered.target(threshold)
-        found = self._factor(t, rows, w, self.tree.splits.b[t], sums - limit, sums >= limit)
+        found = self.nodes.best_factor(
+            t, rows, w, self.tree.splits.b[t], sums - limit, sums >= limit, self._trained_norm(t)
+        )
         return np.inf if found is None else found[1]
 
     def _shortest(self, t: int, rows: IndexArray, found: list[_Candidate], limit: float) -> _Candidate | None:
@@ -319,13 +308,17 @@ class _Rounding:
     def _with_factor(self, t: int, rows: IndexArray, one: _Candidate) -> tuple[_Candidate, float] | None:
         """The candidate with its best factor, and the objective of the node; None if no factor is feasible."""
         away = one.sums - float(one.rule.threshold)
-        found = self._factor(
-            t, rows, *one.rule.hyperplane(self.tree.scaling), -away if one.rule.at_most else away, one.right
-        )
+        found = self.nodes.best_factor(
+            t, rows, *one.rule.hyperplane(self.tree.scaling), -away if one.rule.at_most else away, one.right,
+            self._trained_norm(t),
+        )  # fmt: skip
         if found is None:
             return None
         rule = replace(one.rule, factor=found[0])
         return (replace(one, rule=rule), found[1]) if np.array_equal(self._sides(rule, rows), one.right) else None
+
+    def _trained_norm(self, t: int) -> float:
+        return float(np.linalg.norm(self.tree.splits.w[t]))
 
     def _sides(self, rule: RoundedRule, rows: IndexArray) -> NDArray[np.bool_]:
         """Whether samples go right by the hyperplane of a rule."""
@@ -365,45 +358,6 @@ class _Rounding:
         for texts in product(*choices):
             if all(_digits_in(text) <= _FEW_DIGITS for text in texts):
                 yield ("1", *texts), sum(map(_digits_in, texts))
-
-    # -- factors ------------------------------------------------------------------------------------------------
-
-    def _factor(
-        self, t: int, rows: IndexArray, w: FloatArray, b: float, away: FloatArray, right: NDArray[np.bool_]
-    ) -> tuple[float, float] | None:
-        """The factor of a hyperplane with the smallest objective of the node, and that objective.
-
-        ``away`` are the values of the samples, not negative for those on the ``right``. The result is None if no factor
-        is feasible.
-        """
-        norm, beyond = float(np.linalg.norm(w)), 4 * TIE * (1.0 + abs(b))
-        if t < self.problem.n_upper:
-            beyond += self.problem.eps
-        # Samples on the left lie beyond the band and the rounding allowed on h.
-        low = (1.0 + 1e-6) * beyond / float(-np.max(away, where=~right, initial=-np.inf))
-        high = np.inf if self.problem.max_weight is None else self.problem.max_weight / float(np.abs(w).max())
-        if not (0 < norm < np.inf and low <= high):
-            return None
-        start = float(np.linalg.norm(self.tree.splits.w[t])) / norm
-        C = float(self.problem.C[t])
-
-        def objective(logarithm: float) -> float:
-            factor = math.exp(logarithm)
-            return 0.5 * (factor * norm) ** 2 + C * self._loss(t, rows, factor * away)
-
-        lowest = max(math.log(max(low, _SMALLEST)), math.log(start) - _RANGE)
-        highest = min(math.log(high) if math.isfinite(high) else math.inf, max(lowest, math.log(start) + _RANGE))
-        if lowest > highest:
-            return None
-        factor = float(np.clip(math.exp(_smallest(objective, lowest, highest)), low, high))
-        return factor, objective(math.log(factor))
-
-    def _loss(self, t: int, rows: IndexArray, h: FloatArray) -> float:
-        """The loss of the samples at a node if their values are ``h``, without ``C``."""
-        problem = self.problem
-        choice = NO_CHOICE if problem.choices is None else problem.choices.at(t)
-        items = problem.task.items(problem.y[rows], last=t >= problem.n_upper, choice=choice)
-        return float(problem.weight[rows] @ items.loss(h))
 
 
 def _candidates(
@@ -543,23 +497,6 @@ def _sums(values: FloatArray, numbers: FloatArray) -> FloatArray:
 def _meets(rule: RoundedRule, sums: FloatArray) -> NDArray[np.bool_]:
     limit = float(rule.threshold)
     return sums <= limit if rule.at_most else sums >= limit
-
-
-def _smallest(value: Callable[[float], float], low: float, high: float) -> float:
-    """The point of an interval with the smallest value of a function that first falls and then rises."""
-    ratio = (math.sqrt(5.0) - 1) / 2
-    p, q = high - ratio * (high - low), low + ratio * (high - low)
-    at_p, at_q = value(p), value(q)
-    for _ in range(_STEPS):
-        if at_p <= at_q:
-            high, q, at_q = q, p, at_p
-            p = high - ratio * (high - low)
-            at_p = value(p)
-        else:
-            low, p, at_p = p, q, at_q
-            q = low + ratio * (high - low)
-            at_q = value(q)
-    return min((low, high, p, q), key=value)
 
 
 def _multiples(x: float, exponent: int) -> list[str]:

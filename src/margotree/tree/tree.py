@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from margotree import lazy_registry
 from margotree.problem import Splits, TrainingProblem, check_depth
 from margotree.problem.blocks import row_blocks
-from margotree.tree import contributions, file, labels, rounding, text, verification
+from margotree.tree import contributions, file, labels, pruning, rounding, text, verification
 from margotree.tree.base import HyperplaneTree, frozen
 from margotree.tree.contributions import Attributions
 from margotree.tree.decision_values import Rows
@@ -205,6 +205,43 @@ class Tree(HyperplaneTree):
         certificate = self.certificate and self.certificate.after_rounding(found.objective, found.relabelled)
         rounded = replace(self, splits=found.splits, rules=found.rules, certificate=certificate)
         return rounded.counted(X, labels.class_positions(self.classes, y), weight)
+
+    def pruned(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, penalty: float = 0.003
+    ) -> Tree:
+        """Return the tree with fewer numbers to read, where these save few training errors.
+
+        One node after the other gets the split with the smallest sum of the training errors and ``penalty`` times the
+        numbers to read: no split, a part of its features, or a single feature, each with the best threshold. This is
+        the pruning by cost and complexity of CART, with the parts of a split in place of whole splits; a split of a
+        single feature may also be added. The objective is computed again; the bound of the certificate stays, and the
+        certificate says what pruning cost. The numbers of the result are long: :meth:`rounded` shortens them. Its
+        probabilities are the class shares of leaves; an estimator with ``prune`` fits those of its parameter ``proba``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            The training data.
+        penalty : float
+            The share of the training samples, by weight (with class weights), that a number to read has to save from a
+            wrong label. Smaller penalties come first, as steps on the way.
+
+        Returns
+        -------
+        Tree
+        """
+        found = pruning.prune_tree(self, X, y, sample_weight, penalty=penalty)
+        return self.after_pruning(found, X, y, sample_weight)
+
+    def after_pruning(
+        self, found: pruning.Pruned, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Tree:
+        """Return the tree with the hyperplanes of a result of pruning, and the counts of its training samples."""
+        weight = np.ones(len(np.asarray(y))) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        certificate = self.certificate and self.certificate.after_pruning(found.objective, found.relabelled)
+        # The trained rule of probabilities is about the distances from the trained splits.
+        pruned = replace(self, splits=found.splits, rules={}, certificate=certificate, probabilities=LeafShares())
+        return pruned.counted(X, labels.class_positions(self.classes, y), weight)
 
     def _text_parts(self, style: text.TextStyle) -> text.TextParts:
         return text.ClassParts(self)

@@ -301,7 +301,7 @@ def _event_record(event: Any) -> dict[str, Any]:
 
 def chosen_settings(model: Any) -> dict[str, Any]:
     """The hyperparameters that a CV classifier chose."""
-    names = ("depth", "C", "budget", "leaf_budget", "alpha", "epsilon")
+    names = ("depth", "C", "budget", "leaf_budget", "alpha", "epsilon", "prune")
     return {name: getattr(model, f"{name}_") for name in names if getattr(model, f"{name}_", None) is not None}
 
 

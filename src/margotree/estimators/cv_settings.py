@@ -30,7 +30,7 @@ GROWTH = 10.0
 #: with another schedule.
 MIN_SECONDS_PER_SETTING = 0.65
 #: The processor seconds that a setting without budgets needs on small tables: at least, and per entry and class.
-_SECONDS_SMALL, _SECONDS_PER_ENTRY = 0.25, 1.25e-5
+_SECONDS_SMALL, _SECONDS_PER_ENTRY = 0.18, 2.4e-5
 FEW_EQUAL_C, FEW_LAST_LEVEL_C = 10.0, 100.0
 
 #: The complexity of the schedules: 0 for equal C; more if margin violations at upper splits have a small penalty.

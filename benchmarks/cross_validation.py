@@ -1,9 +1,10 @@
-"""What the CV classifiers reach in how much time: ``python benchmarks/cross_validation.py --help``.
+"""What the CV estimators reach in how much time: ``python benchmarks/cross_validation.py --help``.
 
 Every CSV file of a folder (label last, text columns are one-hot encoded) is split once per seed, three quarters for
-training, and each CV classifier is fitted with each time limit.  A row is one table, seed, method and limit: accuracy
-on the test part, seconds of the fit, whether it ended before the limit, the chosen setting, its mean score on the
-folds, and the numbers to read.  Rows are appended to a file; an interrupted run continues with the next row.
+training, and each CV classifier is fitted with each time limit.  The method "regressor" is for a folder of tables with
+numeric targets (``--data``).  A row is one table, seed, method and limit: accuracy (of regressors R2) on the test part,
+seconds of the fit, whether it ended before the limit, the chosen setting, its mean score on the folds, and the numbers
+to read.  Rows are appended to a file; an interrupted run continues with the next row.
 ``--table`` prints means over the tables for each method, limit and label.  To compare two versions, run both with
 different labels and the same file.
 
@@ -24,18 +25,21 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from breadth import CLOCK, append, count_processor_time, read_rows, read_table
-from margotree import HFSMargotClassifierCV, MargotClassifierCV
+from margotree import HFSMargotClassifierCV, MargotClassifierCV, MargotRegressorCV
+from regression import read_numbers
 
 COLUMNS = (
     "label", "data", "seed", "method", "limit", "rows", "columns", "classes", "accuracy", "seconds", "ended",
     "best_score", "numbers", "settings_scored", "chosen",
 )  # fmt: skip
-METHODS = {"margot": MargotClassifierCV, "hfs": HFSMargotClassifierCV}
+METHODS = {"margot": MargotClassifierCV, "hfs": HFSMargotClassifierCV, "regressor": MargotRegressorCV}
 
 
 def run_one(path: Path, seed: int, method: str, limit: float, n_jobs: int) -> dict[str, Any]:
-    X, y = read_table(path)
-    X, X_test, y, y_test = train_test_split(X, y, random_state=seed, stratify=y, train_size=0.75)
+    is_number = METHODS[method] is MargotRegressorCV
+    X, y = read_numbers(path)[:2] if is_number else read_table(path)
+    parts = train_test_split(X, y, random_state=seed, stratify=None if is_number else y, train_size=0.75)
+    X, X_test, y, y_test = parts
     model = METHODS[method](time_limit=limit, n_jobs=n_jobs, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -44,7 +48,7 @@ def run_one(path: Path, seed: int, method: str, limit: float, n_jobs: int) -> di
     seconds = CLOCK["now"]() - began
     return {
         "data": path.stem, "seed": seed, "method": method, "limit": limit, "rows": len(y), "columns": X.shape[1],
-        "classes": len(model.classes_), "accuracy": model.score(X_test, y_test), "seconds": seconds,
+        "classes": 0 if is_number else len(model.classes_), "accuracy": model.score(X_test, y_test), "seconds": seconds,
         "ended": int(seconds < 0.95 * limit), "best_score": model.best_score_,
         "numbers": getattr(model.tree_, "numbers_to_read", math.nan),
         "settings_scored": int(np.isfinite(model.scores_).any(axis=1).sum()),

@@ -47,15 +47,20 @@ COLUMNS = ("data", "fold", "method", "rows", "columns", "r2", "mae", "nodes", "n
 Row = dict[str, Any]
 
 
+def read_numbers(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Samples, targets, and the number of the fold of each sample if the table has a column ``fold``."""
+    with open(path, encoding="utf-8") as stream:
+        names = next(csv.reader(stream))
+    values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+    X, y = values[:, :-1], values[:, -1]
+    return (X[:, 1:], y, X[:, 0]) if names[0] == "fold" else (X, y, None)
+
+
 def tables(folder: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]]:
     """Name, samples, targets and folds of every table, small ones first."""
     for path in sorted(folder.glob("*.csv"), key=lambda p: p.stat().st_size):
-        with open(path, encoding="utf-8") as stream:
-            names = next(csv.reader(stream))
-        values = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        X, y = values[:, :-1], values[:, -1]
-        if names[0] == "fold":
-            fold, X = X[:, 0], X[:, 1:]
+        X, y, fold = read_numbers(path)
+        if fold is not None:
             folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in np.unique(fold)]
         else:
             folds = list(KFold(5, shuffle=True, random_state=0).split(X))

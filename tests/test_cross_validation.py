@@ -145,10 +145,10 @@ def test_without_time_for_the_first_fold_the_preliminary_one_decides():
 def test_a_race_ends_when_further_folds_would_not_change_the_choice():
     cross_validate(lambda m: 0.9 if m.C == 1 else 0.5, 3, 5).run()
     assert {fold for _, fold in fitted()} == {0}  # one setting remains
-    race = Race([(0,), (1,)])
+    race, numbers = Race([(0,), (1,)]), np.ones(2)
     alike, unlike = two_settings(n=40_000, n_different=40), two_settings(n=400, n_different=40, gain=0.5)
-    assert race.is_decided(alike, 3) and not race.is_decided(unlike, 3)
-    assert not Race([(0,), (1,)]).is_decided(ScoreTable(np.full((2, 2), np.nan), {}, []), 2)
+    assert len(race.surviving(alike, numbers, 3)) == 1 and race.surviving(unlike, numbers, 3) == [0, 1]
+    assert race.surviving(ScoreTable(np.full((2, 2), np.nan), {}, []), numbers, 2) == [0, 1]
     below, error = unlike.difference(0, 1)
     draws = np.random.default_rng(0).normal(below, error * np.sqrt(0.6), 10**6)
     assert _expected_gain(below, error, 0.6) == pytest.approx(np.maximum(draws, 0).mean(), rel=0.02)
@@ -191,14 +191,46 @@ def test_settings_are_compared_on_the_same_rows():
 
 
 def test_a_race_abandons_and_chooses_by_the_standard_error_of_the_difference():
-    race = Race([(0,), (1,)])
+    race, numbers = Race([(0,), (1,)]), np.array([1.0, 9.0])
     unlike, alike = two_settings(n_different=80), two_settings(n_different=4)
-    assert race.surviving(unlike) == [1] and race.surviving(alike) == [0, 1]
+    assert race.surviving(unlike, numbers, 3) == race.surviving(unlike, numbers, 3, preliminary=True) == [1]
+    assert race.surviving(alike, numbers, 3, preliminary=True) == [0, 1]
+    assert race.surviving(alike, numbers, 3) == [1]  # the other one is nearly as good: the race ends
     assert race.choose(unlike, np.array([1.0, 9.0])) == 1
     assert race.choose(alike, np.array([1.0, 9.0])) == 0  # fewer numbers
     assert race.choose(alike, np.array([9.0, 1.0])) == 1
     assert race.choose(alike, np.array([np.nan, np.nan])) == 0  # the simpler one
     assert race.choose(ScoreTable(np.full((2, 2), np.nan), {}, []), np.array([1.0, 2.0])) is None
+
+
+def settings_with(rows, n_folds=1):
+    """Scores of settings with these scores of rows on every fold."""
+    mean = np.repeat(np.array([one.mean() for one in rows])[:, None], n_folds, axis=1)
+    weights = [np.ones(len(rows[0]))] * n_folds
+    return ScoreTable(mean, {(k, f): one for k, one in enumerate(rows) for f in range(n_folds)}, weights)
+
+
+def test_of_settings_with_the_same_scores_on_all_rows_the_one_that_would_be_chosen_remains():
+    first, second = np.repeat([1.0, 0.0], [30, 10]), np.repeat([0.0, 1.0], [10, 30])
+    race, scores = Race([(2,), (1,), (0,)]), settings_with([first, first, second])
+    assert race.surviving(scores, np.array([5.0, 5.0, 5.0]), 4) == [1, 2]  # the simpler one
+    assert race.surviving(scores, np.array([3.0, 5.0, 5.0]), 4) == [0, 2]  # fewer numbers to read
+    assert race.surviving(scores, np.array([3.0, 5.0, 5.0]), 4, preliminary=True) == [0, 1, 2]
+    scores.row_scores = {}  # equal means are not equal rows
+    assert race.surviving(scores, np.array([3.0, 5.0, 5.0]), 4) == [0, 1, 2]
+
+
+def test_half_of_the_settings_remain_after_every_fold():
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(np.repeat([1.0, 0.0], [100 + k % 3, 100 - k % 3])) for k in range(20)]
+    race, numbers = Race([(0,)] * 20), np.arange(20.0)
+    for n_folds, most in ((1, 10), (2, 5), (3, 4), (4, 4)):
+        scores = settings_with(rows, n_folds)
+        kept, chosen = race.surviving(scores, numbers, 5), race.choose(scores, numbers)
+        assert chosen == 0
+        best = sorted(range(20), key=lambda k: (-(k % 3), k))[:most]
+        assert kept == sorted({chosen, *best})  # what would be chosen now remains, too
+    assert len(race.surviving(settings_with(rows), numbers, 5, preliminary=True)) == 20
 
 
 def test_a_large_standard_error_does_not_make_a_far_worse_setting_equal():

@@ -315,6 +315,11 @@ def test_little_time_is_for_few_settings():
     assert settings("auto", "auto", "auto", n_features=5, seconds=30.0) == few
     assert settings("auto", "auto", "auto", n_features=5, seconds=60.0) == every
     assert len(settings("auto", "auto", n_features=5, seconds=20.0)) == 30
+    for n_samples, seconds, n_threads, count in (
+        (200, 10.0, 1, 30), (200, 6.0, 1, 5), (200, 6.0, 2, 30), (2000, 10.0, 1, 5), (10**6, 20.0, 1, 30),
+    ):  # fmt: skip
+        found = settings("auto", "auto", n_features=5, n_samples=n_samples, seconds=seconds, n_threads=n_threads)
+        assert len(found) == count
     assert settings([2], [1.0, 5.0], "auto", n_features=5, seconds=0.1) == settings(
         [2], [1.0, 5.0], "auto", n_features=5
     )

@@ -613,6 +613,15 @@ def test_equal_samples_are_merged(monkeypatch):
     assert merge_duplicates(problem, X.size - 1)[0] is problem
 
 
+@pytest.mark.parametrize(("growth", "last"), [(0.0, 16), (0.5, 21), (1.0, 26)])
+def test_patience_grows_with_the_start_of_the_best_tree(growth, last):
+    effort = Effort(least=1, most=200, patience=6, growth=growth)
+    search = LocalSearch(some_problem(1, depth=2), RunControl(), effort)
+    while (job := search.next_job()) is not None:
+        search.record(job, found(100.0 - search.starts if search.starts <= 10 else 150.0))
+    assert search.starts == last
+
+
 @pytest.mark.parametrize("idle", [False, True])
 def test_visits_to_the_finisher_that_are_cut_off_get_a_share_of_the_time(clock, idle):
     """Descents of a second, and visits that take all the time that they are given, or a moment."""

@@ -20,7 +20,7 @@ def test_the_choice_finds_two_planes():
     X, y = two_planes()
     model = MargotRegressorCV(depths=[1, 2], Cs=[10.0, (0.01, 10.0)], epsilons=[0.0], **QUICK).fit(X, y)
     assert model.score(X, y) > 0.98
-    assert model.best_score_ > 0.9 > model.scores_[0].mean()
+    assert model.best_score_ > 0.9 > np.nanmean(model.scores_[0])
     assert model.tree_.target_name == "strength"
     assert "strength = " in model.export_text()
     assert model.frontier_[0].numbers_to_read < model.frontier_[-1].numbers_to_read

@@ -16,7 +16,7 @@ from margotree.estimators.cv_settings import Setting, settings
 from margotree.estimators.fit_warnings import RareClassWarning, rare_class_warning
 from margotree.estimators.input_data import ClassSamples, merge_duplicates
 from margotree.estimators.margot import MargotClassifier
-from margotree.estimators.parameters import CV_CONSTRAINTS, with_defaults
+from margotree.estimators.parameters import CV_CONSTRAINTS, threads, with_defaults
 from margotree.model_selection import rows_right, stratified_folds
 from margotree.tree import Scaling, Tree
 
@@ -41,8 +41,10 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
     """A MARGOT tree whose depth and C are chosen by cross-validation.
 
     The local search fits every setting on folds of at most 4,000 samples, starting from the tree of a neighbouring
-    setting.  A setting is abandoned when its mean score is two standard errors below the best,
-    or three on a preliminary fold of at most 1,000 samples.  The choice ends when further folds would hardly change it.
+    setting.  A setting is abandoned when its mean score is two standard errors below the best (three on a preliminary
+    fold of at most 1,000 samples), when further folds are expected to gain hardly anything by it, when it has the same
+    score on every test row as one with fewer numbers to read, and when half of the settings are better after the first
+    fold, a quarter after the second, and so on.  The choice ends when one setting remains.
     The setting with the fewest numbers to read within one standard error of the best, and at most 0.02 below it, is
     then trained on all samples, with a certificate.
 
@@ -55,8 +57,8 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         Values of C to try: numbers, or tuples with one per level (root first) or per node.  "auto": for the last
         level 0.1 to 1000; for the levels above the same C, or a thousandth of it at the root, or at all of them.  With
         more than two classes: for the last level 1 to 1000; above it the same C, or a tenth of that of the next level.
-        With less than 0.65 s of the time limit per setting (10 s with budgets): 10 on all levels, or 100 for the last
-        level with a smaller C above it.
+        With less than 0.65 s of the time limit per setting (10 s with budgets; about 0.3 s per setting and thread on
+        a few hundred samples): 10 on all levels, or 100 for the last level with a smaller C above it.
     budgets : "auto", list or None, default None
         Budgets of features per split to try: numbers, or tuples with one per level or per node.  "auto": 1, 2 and 3, or
         1 with ``alphas``.  None: splits may use all features.
@@ -69,7 +71,7 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
     time_limit : float or None, default 60
         The largest number of seconds for the choice and the final fit together.  Most fits end earlier: the choice ends
         when further folds would hardly change it, the local search when starts give no improvement, and the exact
-        search after 30 % of the seconds before it.  Train :class:`MargotClassifier` with the chosen values for longer
+        search after 20 % of the seconds before it.  Train :class:`MargotClassifier` with the chosen values for longer
         proofs.
     engine : str, default "auto"
         The engine of the final fit; ``"alternating"`` (the local search) is fast and proves no bound.
@@ -175,8 +177,10 @@ class MargotClassifierCV(CrossValidatedTree[ClassSamples, Tree], MarginTreeClass
         self.handle_unknown = handle_unknown
 
     def _candidates(self, samples: ClassSamples, seconds: float) -> list[Setting]:
-        n_features, n_classes = self._n_columns(samples), len(samples.classes)
-        return settings(*self._grid(), n_features=n_features, n_classes=n_classes, seconds=seconds)
+        return settings(
+            *self._grid(), n_features=self._n_columns(samples), n_classes=len(samples.classes),
+            n_samples=len(samples.y), seconds=seconds, n_threads=threads(self.n_jobs),
+        )  # fmt: skip
 
     def _grid(self) -> tuple[Any, ...]:
         """The depths, Cs, budgets and alphas to try."""

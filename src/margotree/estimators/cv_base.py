@@ -42,7 +42,7 @@ _PRUNING_SHARE = 0.25
 #: The largest numbers of training samples on a preliminary fold and on a fold; of more a subsample is used.
 _MAX_PRELIMINARY_ROWS, _MAX_FOLD_ROWS = 1000, 4000
 #: The exact search of the final fit gets this share of the seconds of the fit before it, and at least these seconds.
-_EXACT_SHARE, _MIN_EXACT_SECONDS = 0.3, 1.0
+_EXACT_SHARE, _MIN_EXACT_SECONDS = 0.2, 1.0
 #: The number of settings from which on there is a preliminary fold.
 _MIN_SETTINGS_PRELIMINARY = 8
 #: The smallest time of the final fit in seconds, and the largest after Ctrl-C.
@@ -64,7 +64,7 @@ class ShortSearch(MarginTreeEstimator[AnySamples, AnyTree]):
 
 #: The effort of a fit on the preliminary fold, and of the local search of the final fit.
 PRELIMINARY_EFFORT = Effort(least=1, most=4, patience=2)
-FINAL_EFFORT = Effort(least=15, most=200, patience=20)
+FINAL_EFFORT = Effort(least=15, most=200, patience=15, growth=0.5)
 
 
 class CrossValidatedTree(MarginTreeEstimator[AnySamples, AnyTree]):

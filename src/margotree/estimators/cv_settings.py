@@ -29,6 +29,8 @@ GROWTH = 10.0
 #: With fewer seconds per setting than this, the automatic values of C are few: one with equal C on all levels, and one
 #: with another schedule.
 MIN_SECONDS_PER_SETTING = 0.65
+#: The processor seconds that a setting without budgets needs on small tables: at least, and per entry and class.
+_SECONDS_SMALL, _SECONDS_PER_ENTRY = 0.18, 2.4e-5
 FEW_EQUAL_C, FEW_LAST_LEVEL_C = 10.0, 100.0
 
 #: The complexity of the schedules: 0 for equal C; more if margin violations at upper splits have a small penalty.
@@ -94,15 +96,22 @@ def settings(
     *,
     n_features: int,
     n_classes: int = 2,
+    n_samples: float = math.inf,
     seconds: float = math.inf,
+    n_threads: int = 1,
 ) -> list[Setting]:
     """All settings, small depths first; ``budgets`` or ``alphas`` is None if the model has none.
 
-    The automatic values of C are few if all settings would have little of the ``seconds`` each.
+    The automatic values of C are few if all settings would have little of the ``seconds`` each, for the number of
+    samples.
     """
     given = depths, Cs, budgets, alphas
     found = _settings(*given, few=False, n_features=n_features, n_classes=n_classes)
-    if not _is_auto(Cs) or seconds >= MIN_SECONDS_PER_SETTING * len(found):
+    needed = MIN_SECONDS_PER_SETTING
+    if budgets is None:
+        on_one_thread = _SECONDS_SMALL + _SECONDS_PER_ENTRY * n_samples * n_features * n_classes
+        needed = min(needed, on_one_thread / n_threads)
+    if not _is_auto(Cs) or seconds >= needed * len(found):
         return found
     return _settings(*given, few=True, n_features=n_features, n_classes=n_classes)
 

@@ -191,21 +191,16 @@ class CrossValidation:
         row_scores = {job: row["row_scores"] for job, row in self._scored() if "row_scores" in row}
         return ScoreTable(scores, row_scores, [self.test_weight(f) for f in range(len(self.folds))])
 
-    def _remaining(self) -> list[int]:
-        """The settings that remain in the race; all of them without a race."""
+    def _remaining(self, next_fold: int) -> list[int]:
+        """The settings to fit on the fold at position ``next_fold`` of a race; all of them without a race."""
         if self.race is None:
             return list(range(len(self.settings)))
-        table = self.score_table()
+        table, later = self.score_table(), len(self.folds) - next_fold
         is_preliminary = not np.isfinite(table.mean[:, self.n_preliminary :]).any()
-        return self.race.surviving(table, preliminary=is_preliminary)
+        return self.race.surviving(table, self.numbers_to_read(), later, preliminary=is_preliminary)
 
     def _is_decided(self, last_fold: int) -> bool:
-        later = len(self.folds) - 1 - last_fold
-        return (
-            self.race is not None
-            and last_fold >= self.n_preliminary
-            and self.race.is_decided(self.score_table(), later)
-        )
+        return self.race is not None and last_fold >= self.n_preliminary and len(self._remaining(last_fold + 1)) < 2
 
     def choose(self) -> int | None:
         """The position of the setting that the race chooses; None if there are no scores."""
@@ -250,9 +245,10 @@ class CrossValidation:
 
     def _round(self, folds: Sequence[int]) -> None:
         """Fit all settings, or those that remain in the race, on these folds."""
-        remaining, later = set(self._remaining()), 0
+        remaining, later = set(self._remaining(folds[0])), 0
         if self.race is not None:
-            later = self.race.expected_fits(len(remaining), len(self.folds) - 1 - folds[0])
+            rounds = range(folds[0] + 1, len(self.folds))
+            later = sum(min(len(remaining), self.race.most_kept(f - self.n_preliminary)) for f in rounds)
             self._stride = self._stride if len(remaining) == len(self.settings) else 1
         self._chains = [[(k, f) for k in path if k in remaining] for path in self.paths for f in folds]
         self._place = {job: (c, p) for c, chain in enumerate(self._chains) for p, job in enumerate(chain)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,10 @@ _MAX_STANDARD_ERRORS_BELOW_PRELIMINARY = 3.0
 #: Settings whose mean score is at most this many standard errors of the difference below the best count as equal, but
 #: at most this much below it: on few rows the standard error is large.
 MAX_STANDARD_ERRORS_EQUAL, MAX_SCORE_BELOW = 1.0, 0.02
-#: The race ends when the remaining folds are expected to find a better setting by less than this.
+#: A setting is abandoned when the remaining folds are expected to raise the score through it by less than this.
 MIN_EXPECTED_GAIN = 0.001
-#: The expected share of settings that remain on later folds.
-_EXPECTED_SURVIVORS = 0.35
+#: Half of the settings may remain after every fold, but always this number.
+_MIN_SETTINGS_KEPT = 4
 
 
 class Race:
@@ -36,28 +37,58 @@ class Race:
     def __init__(self, simplicity: Sequence[tuple[float, ...]], *, max_below: float = MAX_SCORE_BELOW) -> None:
         self.simplicity, self.max_below = list(simplicity), max_below
 
-    def surviving(self, scores: ScoreTable, *, preliminary: bool = False) -> list[int]:
-        """The positions of the settings that are not abandoned."""
-        n_errors = _MAX_STANDARD_ERRORS_BELOW_PRELIMINARY if preliminary else MAX_STANDARD_ERRORS_BELOW
-        return _within(scores, n_errors, unknown=True)
+    def surviving(
+        self, scores: ScoreTable, numbers: FloatArray, n_folds: int, *, preliminary: bool = False
+    ) -> list[int]:
+        """The positions of the settings to fit on the next of ``n_folds`` further folds; the race ends if it is one.
 
-    def is_decided(self, scores: ScoreTable, n_folds: int) -> bool:
-        """Whether ``n_folds`` further folds would hardly change the choice.
+        A setting is abandoned
 
-        This holds if one setting remains, or if the expected gain of switching to the best setting after these folds is
-        small for each other one (the difference of two means is taken as normal, with its present standard error).
+        - if its mean score is two standard errors below the best, or three after preliminary fits;
+        - if the other rules hold after complete folds: if the expected gain of switching to it after ``n_folds``
+          further folds is small (the difference of two means is taken as normal, with its present standard error);
+          if it has the same scores on all rows as one that :meth:`choose` prefers; if there are better ones in
+          half the number of all settings after the first fold, in a quarter of it after the second, and so on (four).
+
+        Without standard errors none is abandoned, and the present choice only with all others.
+
+        Parameters
+        ----------
+        scores : ScoreTable
+            The scores.
+        numbers : array
+            The numbers to read of each setting; NaN if they are unknown.
+        n_folds : int
+            The number of further folds.
+        preliminary : bool, default False
+            Whether the scores are those of preliminary fits.
         """
-        running = self.surviving(scores)
-        if len(running) < 2 or not scores.n_folds.any():
-            return len(running) < 2
+        n_errors = _MAX_STANDARD_ERRORS_BELOW_PRELIMINARY if preliminary else MAX_STANDARD_ERRORS_BELOW
+        running = _within(scores, n_errors, unknown=True)
+        if preliminary or len(running) < 2 or not scores.n_folds.any():
+            return running
         means, done = scores.means(), int(scores.n_folds.max())
         best = max(running, key=lambda k: means[k])
-        gains = (_expected_gain(*scores.difference(k, best), n_folds / (done + n_folds)) for k in running if k != best)
-        return max(gains) < MIN_EXPECTED_GAIN
+        if not math.isfinite(scores.difference(best, best)[1]):
+            return running
+        share = n_folds / (done + n_folds)
+        gains = {k: _expected_gain(*scores.difference(k, best), share) for k in running if k != best}
+        promising = [best, *(k for k, gain in gains.items() if gain >= MIN_EXPECTED_GAIN)]
+        promising.sort(key=lambda k: self._order(k, numbers))
+        different = list({scores.rows_key(k): k for k in reversed(promising)}.values())
+        if len(different) < 2:
+            return different
+        different.sort(key=lambda k: (-means[k], self._order(k, numbers)))
+        chosen = self.choose(scores, numbers)
+        return sorted({*different[: self.most_kept(done)], *(() if chosen is None else (chosen,))})
 
-    def expected_fits(self, n_settings: int, n_folds: int) -> int:
-        """The expected number of fits on ``n_folds`` further folds if ``n_settings`` settings remain now."""
-        return math.ceil(_EXPECTED_SURVIVORS * n_settings * n_folds)
+    def most_kept(self, n_folds: int) -> int:
+        """The largest number of settings that remain after ``n_folds`` folds."""
+        return max(_MIN_SETTINGS_KEPT, math.ceil(len(self.simplicity) / 2**n_folds))
+
+    def _order(self, k: int, numbers: FloatArray) -> tuple[Any, ...]:
+        """A sort key: of settings with equal scores the smallest is chosen."""
+        return float(np.nan_to_num(numbers[k])), self.simplicity[k], k
 
     def choose(self, scores: ScoreTable, numbers: FloatArray) -> int | None:
         """The setting with the fewest numbers to read among those with the most folds that equal the best one.
@@ -75,7 +106,7 @@ class Race:
             The position of the setting; None if there are no scores.
         """
         equal = _within(scores, MAX_STANDARD_ERRORS_EQUAL, unknown=False, largest=self.max_below)
-        return min(equal, key=lambda k: (np.nan_to_num(numbers[k]), self.simplicity[k], k), default=None)
+        return min(equal, key=lambda k: self._order(k, numbers), default=None)
 
 
 def _expected_gain(below: float, error: float, share: float) -> float:

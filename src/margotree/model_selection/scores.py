@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,11 @@ class ScoreTable:
         weight = np.concatenate([self.weights[f] for f in folds])
         error = self._error_of_rows(folds, [r - difference for r in rows])
         return difference, math.hypot(error, float(weight.mean() / weight.sum()))
+
+    def rows_key(self, k: int) -> Hashable:
+        """The same value for settings with the same score on every test row; unique where these are not known."""
+        rows = [(f, self.row_scores[k, f].tobytes()) for f in self._folds(k) if (k, f) in self.row_scores]
+        return tuple(rows) or k
 
     def _folds(self, k: int) -> list[int]:
         return [int(f) for f in np.flatnonzero(np.isfinite(self.mean[k]))]

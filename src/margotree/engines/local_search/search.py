@@ -79,12 +79,13 @@ _ABANDON_ABOVE = 0.02
 class Effort:
     """When the search ends: the fewest and the most starts, and how many in a row may give no improvement.
 
-    ``patience`` also grows with the number of the start that led to the best tree.
+    ``patience`` also grows with the number of the start that led to the best tree, times ``growth``.
     """
 
     least: int = 30
     most: int = 3000
     patience: int = 60
+    growth: float = 1.0
 
 
 #: An algorithm that improves a tree within the limits of a run control.
@@ -418,7 +419,7 @@ class LocalSearch:
         effort, idle = self.effort, self.starts - self._last_gain
         if self.starts >= effort.most:
             return True
-        return self.starts >= effort.least and idle >= effort.patience + self._last_gain
+        return self.starts >= effort.least and idle >= effort.patience + effort.growth * self._last_gain
 
     def _finish_job(self) -> Job | None:
         """A visit to the finisher, if one is due.

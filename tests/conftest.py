@@ -2,6 +2,7 @@
 
 import signal
 
+import hypothesis
 import pytest
 
 from extras import missing_package, reason
@@ -9,6 +10,11 @@ from extras import missing_package, reason
 #: The warnings of a fit about its data and its tree: most tests have few samples.  A test about one of them uses
 #: ``pytest.warns``, which sees ignored warnings, too.
 FIT_WARNINGS = ("FewSplitsWarning", "FewLeavesWarning", "RareClassWarning", "CutOffWarning", "UnwrittenProofWarning")
+
+
+# No test has a deadline: the first call of a kernel loads or compiles it, and machines differ.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 
 def pytest_configure(config):

@@ -161,7 +161,7 @@ def test_value_by_hand():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_the_losses_are_those_of_the_margin_problem(seed):
     rng = np.random.default_rng(seed)
     problem = some_problem(seed, m=12, depth=3)

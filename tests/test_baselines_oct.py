@@ -139,7 +139,7 @@ def test_violations_are_described():
 
 
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 3))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_value_does_not_depend_on_order_or_on_how_weight_is_written(seed, depth):
     rng = np.random.default_rng(seed)
     problem = some_problem(seed, m=15, classes=3, depth=depth, alpha=0.05)
@@ -264,7 +264,7 @@ def test_a_better_start_is_kept_and_a_useless_one_is_replaced():
 
 
 @given(seed=st.integers(0, 10**6), hyperplanes=st.booleans())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_cleaning_keeps_the_routing_and_never_increases_the_objective(seed, hyperplanes):
     rng = np.random.default_rng(seed)
     problem = some_problem(seed, m=15, classes=3, grid=None, mu=1e-4 if hyperplanes else None, alpha=0.01)

@@ -224,7 +224,7 @@ def test_every_dual_point_on_the_way_bounds_the_optimum():
                     assert bound <= value + 1e-9 * max(1.0, abs(value)), (seed, lam, cutoff, alpha)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.sampled_from([None, 0.5, 20.0]))
 def test_a_cutoff_only_hides_what_lies_above_it(seed, share, alpha):
     rng = np.random.default_rng(seed)
@@ -239,7 +239,7 @@ def test_a_cutoff_only_hides_what_lies_above_it(seed, share, alpha):
     assert share * full.value * (1 - 1e-8) <= below.bound <= full.value + 1e-9 or full.value == 0.0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.booleans())
 def test_fewer_constraints_or_samples_never_raise_the_value(seed, penalised):
     rng = np.random.default_rng(seed)

@@ -27,7 +27,7 @@ def random_weights(rng, m, count):
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 11))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_steps_are_those_of_plain_numpy_for_any_change_of_weights(seed, m, k):
     rng, count = np.random.default_rng(seed), 7
     Z, weights = rng.normal(size=(m, k)), random_weights(rng, m, count)
@@ -77,7 +77,7 @@ def test_linearly_dependent_rows_have_a_step(seed):
 
 
 @given(st.lists(st.sampled_from([0.0, -0.0, 1.5, -2.0]), max_size=13))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_non_zero_values_are_padded_with_zeros_to_a_multiple_of_four(numbers):
     a = np.array(numbers, dtype=float)
     who, those = np.full(len(a) + 3, -1), np.full(len(a) + 3, np.nan)

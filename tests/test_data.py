@@ -592,7 +592,7 @@ def truth_problem(kind: int, C_last: float = 1e4, **options: object) -> tuple[Pr
     return Problem.make(made.dataset.X, made.dataset.y_sign, depth=made.depth, C=C), made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(kind=st.sampled_from([4, 6]), seed=st.integers(0, 10**6), margin=st.floats(0.005, 0.04), n=st.integers(6, 80))
 def test_ground_truth_is_allowed_and_right(kind: int, seed: int, margin: float, n: int) -> None:
     problem, made = truth_problem(kind, random_state=seed, margin=margin, n_samples=n)

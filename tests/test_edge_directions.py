@@ -47,7 +47,7 @@ def naive(node: Node, h: np.ndarray, usable: np.ndarray, uniforms: np.ndarray) -
     return d if np.linalg.norm(d) > 1e-5 * np.linalg.norm(rows[i]) else None
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), p=st.integers(1, 5), same=st.booleans())
 def test_an_edge_direction_keeps_the_values_of_the_nearest_samples(seed, p, same):
     node, rng = subtree_node(seed, 15, p), np.random.default_rng(seed)

@@ -75,7 +75,7 @@ def test_no_bound_above_the_optimum(block):
 
 
 @given(seed=st.integers(0, 10**6), depth=st.integers(2, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_bound_never_drops_from_parent_to_child(seed, depth):
     problem, _ = merge_duplicates(random_problem(seed, 25, n=3, depth=depth))
     brancher = MargotBrancher(problem, Tactics(steps=1))
@@ -124,7 +124,7 @@ def test_trees_solved_again_are_found():
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_order_of_samples_does_not_matter(seed):
     problem = random_problem(seed, 12)
     order = np.random.default_rng(seed).permutation(12)
@@ -134,7 +134,7 @@ def test_order_of_samples_does_not_matter(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_equal_samples_are_one_heavier_sample(seed):
     problem = random_problem(seed, 14, grid=True)
     merged, stands_for = merge_duplicates(problem)

@@ -150,7 +150,7 @@ def test_the_factor_follows_features_that_are_switched(seed, grid):
 
 
 @given(seed=st.integers(0, 10**6), budget=st.integers(0, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_penalty_is_the_best_between_0_and_alpha(seed, budget):
     node = Node(seed, budget)
     run(node.ws, 0, 1e9, 5, 1e-9)
@@ -166,7 +166,6 @@ def test_the_penalty_is_the_best_between_0_and_alpha(seed, budget):
     alpha=st.sampled_from([0.1, 1.0, 2.0]),
     budget=st.integers(0, 8),
 )
-@settings(deadline=None)
 def test_penalties_of_a_point_found_without_them(weights, alpha, budget):
     paid = sorted((min(0.5 * x * x, alpha) for x in weights), reverse=True)
     n = len(weights)

@@ -89,7 +89,7 @@ def exactly(node: Node, h: np.ndarray) -> float:
 # -- kernels ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), by_side=st.booleans())
 def test_the_best_threshold_is_that_of_trying_all(seed, by_side):
     node = some_node(seed, by_side=by_side)
@@ -116,7 +116,7 @@ def test_thresholds_near_zero_are_found_in_finite_time(seed):
     assert math.isfinite(b) and value < math.inf
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), by_side=st.booleans())
 def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed, by_side):
     node = some_node(seed, by_side=by_side)
@@ -131,7 +131,7 @@ def test_the_best_point_of_a_line_is_that_of_trying_all_its_pieces(seed, by_side
         assert exactly(node, h + far * g) + 0.5 * (w + far * d) @ (w + far * d) == pytest.approx(value, rel=1e-7)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), alpha=st.sampled_from([0.0, 0.05, math.inf]), by_side=st.booleans())
 def test_line_searches_report_the_objective_of_their_hyperplane(seed, alpha, by_side):
     node, rng = some_node(seed, by_side=by_side), np.random.default_rng(seed)
@@ -309,7 +309,7 @@ def test_kernels_are_compiled_once():
 # -- descents -----------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10_000),
     depth=st.integers(1, 4),
@@ -387,7 +387,7 @@ def test_a_raised_flag_leaves_a_feasible_tree():
 # -- the engine ---------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(seed=st.integers(0, 10_000), depth=st.integers(1, 4), model=st.sampled_from(["margot", "hfs", "sfs"]))
 def test_the_result_is_no_worse_than_any_start(seed, depth, model):
     problem = some_problem(seed, depth=depth, model=model)
@@ -418,7 +418,7 @@ def test_it_beats_the_majority_on_a_board_of_squares():
     assert solution.certificate.bound == -math.inf and solution.certificate.engine == "alternating"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(0, 400))
 def test_events_are_sorted_for_any_distribution(seed, n):
     rng = np.random.default_rng(seed)

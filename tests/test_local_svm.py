@@ -50,7 +50,7 @@ def problems(draw):
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(problems())
 def test_its_tree_is_always_allowed(problem):
     solution = local_svm(problem)
@@ -60,7 +60,7 @@ def test_its_tree_is_always_allowed(problem):
     assert solution.certificate.warnings == ()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems())
 def test_nodes_without_samples_or_with_one_class_do_nothing(problem):
     splits = local_svm(problem).splits

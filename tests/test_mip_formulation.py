@@ -208,7 +208,7 @@ def test_label_cuts_hold_where_they_should_and_cut_what_is_fractional():
     assert np.max(cut.mip.row_lower - cut.mip.rows @ x) == pytest.approx((1 + problem.eps) / 2)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     depth=st.integers(1, 3),
@@ -226,7 +226,7 @@ def test_the_normal_form_keeps_the_routing_and_is_never_worse(seed, depth, model
     assert np.all(after.node_values <= before.node_values + 1e-9 * (1 + before.node_values))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     seed=st.integers(0, 10**6),
     depth=st.integers(1, 3),

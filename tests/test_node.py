@@ -77,7 +77,7 @@ def test_weight_limit_equals_the_slow_twin(seed):
 
 
 @given(seed=st.integers(0, 10**6), grid=st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_value_and_bound_meet_and_rows_hold(seed, grid):
     X, y, cost, side = instance(seed, m=30, n=4, grid=grid)
     side[5:] = 0
@@ -95,7 +95,7 @@ def test_value_and_bound_meet_and_rows_hold(seed, grid):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_weak_duality_at_every_pivot(seed):
     """Stopped anywhere, the dual value is below the value of every hyperplane, and it never falls."""
     X, y, cost, _ = instance(seed, m=25, n=3)
@@ -117,7 +117,7 @@ def test_weak_duality_at_every_pivot(seed):
 
 
 @given(seed=st.integers(0, 10**6), wrong=st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_hard_row_never_lowers_the_value(seed, wrong):
     """Warm from the solved parent: the jump at once, and after pivoting the same value as from cold."""
     X, y, cost, _ = instance(seed, m=20, n=3)

@@ -21,7 +21,7 @@ from oracles import best_value, separable
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_right_sets_are_those_a_linear_programme_separates(seed, n):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 1 + int(rng.choice([2, 4, 1000])), (int(rng.integers(1, 7)), n))

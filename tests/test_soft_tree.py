@@ -97,7 +97,7 @@ def trained(soft, theta, steps, step_length=0.01, decay=None, order=None, state=
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_steps_lower_the_cost_and_leave_fixed_parameters(seed):
     rng = np.random.default_rng(seed)
     soft, theta = some_soft(rng)

@@ -220,7 +220,7 @@ def test_a_fingerprint_knows_rows_again(write):
     assert one.fingerprint() == two.fingerprint() != encoded(write(PLAIN.replace("4.5", "4.6")))[1].fingerprint()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(st.floats(-1e6, 1e6), st.sampled_from(["u", "v w", "x;y", 'q"q', "a,b"])), min_size=2, max_size=8

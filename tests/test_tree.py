@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extras import optional
@@ -74,7 +74,6 @@ def path_of(leaf):
         leaf = up
 
 
-@settings(deadline=None)
 @given(grids())
 def test_all_ways_of_asking_agree(case):
     depth, X, w, b = case

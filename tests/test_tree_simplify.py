@@ -73,7 +73,7 @@ def test_a_tree_that_knows_no_samples_is_shown_whole():
     assert bare.outline().children == bare.outline(simplify=False).children == {0: (1, 2), 1: (3, 4), 2: (5, 6)}
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=70)
 @given(seed=st.integers(0, 10**6), depth=st.integers(1, 4), n=st.integers(1, 30), labels=st.integers(2, 4))
 def test_what_is_shown_has_no_empty_leaf_and_tells_every_training_label(seed, depth, n, labels):
     rng = np.random.default_rng(seed)

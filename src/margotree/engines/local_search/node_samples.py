@@ -23,6 +23,8 @@ from margotree.problem.tasks import NO_CHOICE, Items
 Rows = NDArray[np.int64]
 #: A hyperplane ``h(x) = w.x + b``: the weights ``w`` and the offset ``b``.
 Plane = tuple[FloatArray, float]
+#: The number of samples whose subtree costs are computed at a time.
+_MOST_GATHERED = 100_000
 
 
 @dataclass(kw_only=True, eq=False)
@@ -111,13 +113,15 @@ class Node:
         The subtrees are fixed: ``W``, ``B`` and ``choices`` are the weights, offsets and choices of the whole tree.
         """
         ties = np.array([tie(b, terms.eps) for b in B])
-        corners = (corner[rows] for corner in terms.corners)
-        of_samples = (self.Z, terms.code[rows], terms.weight[rows], *corners)
-        data = (*of_samples, *terms.hinge_penalties(choices), W, B, ties, terms.task.losses_follow_side)
-        data = (*data, terms.task.squares_losses)
+        r, l = terms.corners  # noqa: E741
+        tree = (*terms.hinge_penalties(choices), W, B, ties, terms.task.losses_follow_side, terms.task.squares_losses)
         self.left_cost, self.right_cost = np.empty(len(rows)), np.empty(len(rows))
-        subtree_costs(*data, 2 * t + 1, self.left_cost)
-        subtree_costs(*data, 2 * t + 2, self.right_cost)
+        for start in range(0, len(rows), _MOST_GATHERED):
+            part = slice(start, start + _MOST_GATHERED)
+            some = rows[part]
+            data = (self.Z[part], terms.code[some], terms.weight[some], r[some], l[some], *tree)
+            subtree_costs(*data, 2 * t + 1, self.left_cost[part])
+            subtree_costs(*data, 2 * t + 2, self.right_cost[part])
 
     def with_penalties(self, other: Node) -> Node:
         """The node with the penalties of another one of the same samples, and its own subtree costs."""

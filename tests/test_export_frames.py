@@ -227,6 +227,7 @@ def test_forms_of_dates():
         text = form.replace("YYYY", "2024").replace("MM", "02").replace("DD", "29")
         assert day_number(text, form) == day.toordinal() == day_number(f"{text} 12:30", form)
         assert date_form([text, "", text], "when") == form
+        assert date_form([text + " 12:30"], "when") == form and date_form([text + "1"], "when") != form
         for wrong in (
             text.replace("29", "30"),
             text[:-1],

@@ -34,6 +34,11 @@ from margotree.tree.verification import Verified
 SELECTED = 5e-4
 
 
+def numbers_of_split(n_features: int) -> int:
+    """The numbers to read of a split: its threshold alone for one feature, otherwise all weights and the threshold."""
+    return 1 if n_features == 1 else n_features + 1
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HyperplaneTree(ABC):
     """Base class of fitted trees: hyperplane splits that send samples to leaves.
@@ -262,7 +267,7 @@ class HyperplaneTree(ABC):
         """
         used, nodes = self.selected(), self.outline().nodes
         sizes = [int(used[t].sum()) or int(np.count_nonzero(self.splits.w[t])) for t in nodes]
-        return sum(1 if k == 1 else k + 1 for k in sizes)
+        return sum(map(numbers_of_split, sizes))
 
     def verify(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Verified:
         """Recompute objective and feasibility from the training data and compare them with the certificate.

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from margotree.problem import Problem, Splits, topology
 from margotree.problem.routing import goes_right
-from margotree.tree.base import SELECTED
+from margotree.tree.base import SELECTED, numbers_of_split
 from margotree.tree.node_objective import NodeObjective
 from margotree.tree.outline import never_splits
 from margotree.tree.protocol import TreeLike
@@ -314,8 +314,7 @@ class Pruning:
 
 def _size(w: FloatArray) -> int:
     """The numbers to read of a split."""
-    k = int(np.count_nonzero(np.abs(w) >= SELECTED)) or int(np.count_nonzero(w))
-    return 1 if k == 1 else k + 1
+    return numbers_of_split(int(np.count_nonzero(np.abs(w) >= SELECTED)) or int(np.count_nonzero(w)))
 
 
 def _parts(features: IndexArray) -> list[IndexArray]:

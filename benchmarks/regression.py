@@ -224,7 +224,8 @@ def draw(rows: list[Row], path: Path) -> None:
         label, colour = LABELS.get(name, (name, "black"))
         x, y = _mean_point(rows, name, data)
         ax.plot(x, y, "o" if name.startswith("margotree") else "s", color=colour, ms=6)
-        below = name in {"CART", "CART 3", "CART 4", "ridge"}  # a line is above the point
+        # A line is above these points.
+        below = name in {"margotree, two features", "CART", "CART 3", "CART 4", "ridge"}
         ax.annotate(
             label, (x, y), (0, -14 if below else 7), textcoords="offset points", fontsize=8, color=colour,
             ha="left" if name == "CART 3" else "right" if name == "ridge" else "center",

@@ -12,6 +12,7 @@ from easy import easy_rows, write_rows
 from margotree import HFSMargotClassifierCV, LocalSVMTreeClassifier, MargotClassifier, MargotClassifierCV
 from margotree.cli import exit_codes, main
 from margotree.cli.commands.fit import chosen_settings
+from margotree.model_selection import pruning_choice
 from margotree.problem import Splits
 from margotree.solution import Certificate
 from margotree.tree import PENALTIES, Pruning, Tree
@@ -219,6 +220,24 @@ def test_the_penalty_is_chosen_on_the_folds():
     assert chosen.numbers_to_read <= best.numbers_to_read
     assert points[None].score == pytest.approx(model.best_score_)
     assert chosen_settings(model)["prune"] == model.prune_ and "prune" not in chosen_settings(plain)
+
+
+def test_trees_of_folds_are_pruned_on_their_training_rows(monkeypatch):
+    """The rows of a fold that score the penalties must not choose the splits."""
+    X, y = noisy(n=300)
+    seen = []
+
+    class Recorded(Pruning):
+        def __init__(self, tree, X, y, weight, **options):
+            super().__init__(tree, X, y, weight, **options)
+            seen.append(X[:, 0])
+
+    monkeypatch.setattr(pruning_choice, "Pruning", Recorded)
+    options = {"depths": [2], "Cs": [100.0, 1000.0], "cv": 3, "round": None, **QUICK, "time_limit": 60}
+    MargotClassifierCV(budgets=[3], **options).fit(X, y)
+    assert len(seen) >= 2 and all(len(rows) == 200 for rows in seen)
+    left_out = [set(X[:, 0]) - set(rows) for rows in seen]
+    assert len(set.union(*left_out)) == sum(map(len, left_out))  # every row is left out once at most
 
 
 def test_no_choice_of_a_penalty_without_budgets_or_with_another_score():

@@ -30,7 +30,7 @@ class SubsampleLevels:
             self.sizes = [*sizes, n]
         rng = np.random.default_rng(seed)
         codes = np.unique(terms.code) if len(self.sizes) > 1 else np.zeros(0)
-        self._labels = [np.flatnonzero(terms.code == code).astype(np.int32) for code in codes]
+        self._labels = [np.flatnonzero(terms.code == code) for code in codes]
         for rows in self._labels:
             rng.shuffle(rows)
         self._levels: dict[int, Terms] = {len(self.sizes) - 1: terms}
@@ -55,7 +55,7 @@ class SubsampleLevels:
 
     def _part(self, share: float) -> Terms:
         """The first samples of each class in shuffled order, with weights scaled to the sum of all."""
-        chosen: list[NDArray[np.int32]] = []
+        chosen: list[NDArray[np.int64]] = []
         factors = []
         for rows in self._labels:
             chosen_rows = rows[: max(min(_MIN_PER_CLASS, len(rows)), round(share * len(rows)))]
@@ -65,4 +65,4 @@ class SubsampleLevels:
                 np.full(len(chosen_rows), float(np.sum(self.terms.weight[rows])) / weight if weight > 0 else 1.0)
             )
         order = np.argsort(np.concatenate(chosen), kind="stable")
-        return self.terms.part(np.concatenate(chosen)[order].astype(np.int64), np.concatenate(factors)[order])
+        return self.terms.part(np.concatenate(chosen)[order], np.concatenate(factors)[order])

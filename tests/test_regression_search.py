@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from margotree.engines import RunControl, solve
+from margotree.engines.local_search import initial_splits, node_samples
 from margotree.engines.local_search.descent import Descent
 from margotree.engines.local_search.initial_splits import FRESH_OF_NUMBERS, Strategy
 from margotree.engines.local_search.node_samples import Node
@@ -128,6 +129,32 @@ def test_many_samples_are_searched_on_subsamples_first():
     search.run([])
     found = problem.evaluate(search.answer())
     assert found.feasible and found.objective < 0.3 * problem.evaluate(trivial_tree(problem)).objective
+
+
+def test_subtree_costs_do_not_depend_on_how_many_are_computed_at_a_time(monkeypatch):
+    problem, rng = two_planes(depth=3, C=[0.1, 0.01, 5.0]), np.random.default_rng(0)
+    terms, rows = Terms.of(problem), np.flatnonzero(np.arange(120) % 3)
+    W, B = rng.normal(size=(7, 3)), rng.normal(size=7)
+    costs = []
+    for most in (1000, 7):
+        monkeypatch.setattr(node_samples, "_MOST_GATHERED", most)
+        node = Node.of(terms, 0, rows)
+        node.compute_subtree_costs(terms, 0, rows, W, B, terms.initial_choices())
+        costs.append([node.left_cost, node.right_cost])
+    assert np.array_equal(*costs) and len(np.unique(costs[0])) > 80
+
+
+@pytest.mark.parametrize("kind", FRESH_OF_NUMBERS)
+def test_no_sample_lies_in_the_band_of_a_split_drawn_from_a_part_of_the_samples(kind, monkeypatch):
+    monkeypatch.setattr(initial_splits, "_MAX_DRAWN_FROM", 20)
+    problem = two_planes(n=400, eps=0.01)
+    terms, rows, constant = Terms.of(problem), np.arange(400), (np.zeros(3), 1.0)
+    node, splits = Node.of(terms, 0, rows), 0
+    for seed in range(40):
+        plane = initial_splits.draw(terms, 0, rows, node, constant, kind, np.random.default_rng(seed), np.zeros(1))
+        assert node.right_of(node.heights(plane), plane) is not None
+        splits += bool(np.any(plane[0]))
+    assert splits >= 10
 
 
 def test_constant_targets_and_equal_samples_give_a_tree():

@@ -70,11 +70,10 @@ def draw(
     constant = (np.zeros_like(plane[0]), 1.0)
     if len(rows) < 2:
         return constant
-    every = node
     if node.by_side and len(rows) > _MAX_DRAWN_FROM:
         some, factor = np.sort(rng.choice(rows, _MAX_DRAWN_FROM, replace=False)), len(rows) / _MAX_DRAWN_FROM
-        terms, rows = terms.part(some, np.full(len(some), factor)), np.arange(len(some))
-        node = Node.of(terms, t, rows)
+        part, of_part = terms.part(some, np.full(len(some), factor)), np.arange(len(some))
+        return _out_of_band(node, draw(part, t, of_part, Node.of(part, t, of_part), plane, kind, rng, flag))
     if terms.task.has_choices and kind in (Strategy.SVM, Strategy.SUBSAMPLE, Strategy.BETWEEN):
         chosen = _with_choice(terms, t, rows, node, kind, rng, flag)
         if chosen is None:
@@ -85,16 +84,31 @@ def draw(
             return _greedy_split(terms, t, rows, node, plane, rng, flag)
         if kind is Strategy.TWO_MODELS:
             drawn = _between_models(terms, t, rows, node, rng, flag)
-            return constant if drawn is None or every.right_of(every.heights(drawn), drawn) is None else drawn
+            return constant if drawn is None or node.right_of(node.heights(drawn), drawn) is None else drawn
         if kind in (Strategy.SUBSAMPLE, Strategy.BETWEEN):
             node = _by_residuals(terms, t, rows, node, rng.random() < 0.5, flag)
     if kind in (Strategy.SVM, Strategy.SUBSAMPLE):
         drawn = _by_svm(terms, t, node, kind, rng, flag)
     else:
         drawn = _at_random(terms, t, rows, node, plane, kind, rng)
-    if drawn is None or every.right_of(every.heights(drawn), drawn) is None:
+    if drawn is None or node.right_of(node.heights(drawn), drawn) is None:
         return constant
     return drawn
+
+
+def _out_of_band(node: Node, plane: Plane) -> Plane:
+    """The hyperplane moved as little as possible so that no sample lies in its band; one without features if it
+    cannot be."""
+    h = node.heights(plane)
+    if node.right_of(h, plane) is not None:
+        return plane
+    h.sort()
+    middle = 0.5 * (h[:-1] + h[1:] + node.eps)
+    allowed = np.flatnonzero(np.diff(h) >= node.eps * (1.0 + 1e-6))
+    if not len(allowed):
+        return np.zeros_like(plane[0]), 1.0
+    moved = plane[0], plane[1] - float(middle[allowed[np.argmin(np.abs(middle[allowed]))]])
+    return moved if node.right_of(node.heights(moved), moved) is not None else (np.zeros_like(plane[0]), 1.0)
 
 
 def _with_choice(
